@@ -1,0 +1,66 @@
+package wire_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"bondstack/link/wire"
+)
+
+// BenchmarkTCP moves bytes between two netstacks over one wire.
+func BenchmarkTCP(b *testing.B) {
+	for _, bb := range []struct {
+		name string
+		opts wire.Options
+	}{
+		{"gso", wire.Options{}},
+		{"nogso", wire.Options{DisableGSO: true}},
+	} {
+		for _, streams := range []int{1, 4} {
+			b.Run(fmt.Sprintf("%s/streams=%d", bb.name, streams), func(b *testing.B) {
+				benchmarkTCP(b, bb.opts, streams)
+			})
+		}
+	}
+}
+
+func benchmarkTCP(b *testing.B, opts wire.Options, streams int) {
+	b.ReportAllocs()
+	x, y, err := wire.New(opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Close()
+	defer y.Close()
+	s, t := newStack(b, x, 1), newStack(b, y, 2)
+	var wg sync.WaitGroup
+	const block = 1 << 20
+	b.SetBytes(int64(streams) * block)
+	var start sync.WaitGroup
+	start.Add(1)
+	for i := range streams {
+		client, server := connect(b, s, t, 2, uint16(5000+i))
+		wg.Go(func() {
+			start.Wait()
+			if err := pump(client, int64(b.N)*block); err != nil {
+				b.Error(err)
+			}
+		})
+		wg.Go(func() {
+			n, err := discard(server)
+			if err != nil || n != int64(b.N)*block {
+				b.Errorf("received %d bytes, %v, want %d", n, err, int64(b.N)*block)
+			}
+		})
+	}
+	b.ResetTimer()
+	start.Done()
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)*float64(streams)*block*8/b.Elapsed().Seconds()/1e9, "Gbit/s")
+	b.ReportMetric(float64(s.Stats().TCP.Retransmits.Value()), "retransmits")
+	if d := x.Stats().Tx; d != (wire.TxDrops{}) {
+		b.Logf("drops: %+v", d)
+	}
+}
