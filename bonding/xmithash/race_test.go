@@ -1,0 +1,5 @@
+//go:build race
+
+package xmithash
+
+const raceEnabled = true
