@@ -1,0 +1,247 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// AddressState is how far an address of a host is.
+type AddressState int
+
+// The states of an address. IPv4 addresses are always Assigned.
+const (
+	// Assigned addresses are in use.
+	Assigned AddressState = iota
+	// Tentative addresses are being asked for on the link, and not in use.
+	Tentative
+	// Duplicate addresses are another host's, and never used. Remove and add
+	// the address to try again.
+	Duplicate
+)
+
+// String returns "assigned", "tentative" or "duplicate".
+func (s AddressState) String() string {
+	switch s {
+	case Assigned:
+		return "assigned"
+	case Tentative:
+		return "tentative"
+	default:
+		return "duplicate"
+	}
+}
+
+// Address is an address of a host.
+type Address struct {
+	// Prefix is the address with the length of its network's prefix.
+	Prefix netip.Prefix
+	// State is how far it is.
+	State AddressState
+}
+
+// addressTable knows a host's addresses, in the order of adding.
+type addressTable struct {
+	// mu is a leaf: netstack calls in with its own locks held.
+	mu sync.Mutex
+	// The following are guarded by mu.
+	list []*addressEntry
+	// changed is closed, and made anew, at each change of a state.
+	changed chan struct{}
+}
+
+// addressEntry is one address; netstack tells it what becomes of it.
+type addressEntry struct {
+	table   *addressTable
+	Address // guarded by table.mu
+}
+
+var _ netstack.AddressDispatcher = (*addressEntry)(nil)
+
+func (t *addressTable) init() { t.changed = make(chan struct{}) }
+
+// wake has everybody who waits for a change look again.
+func (t *addressTable) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wakeLocked()
+}
+
+func (t *addressTable) wakeLocked() {
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// add returns nil when the address is there already.
+func (t *addressTable) add(p netip.Prefix) *addressEntry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, e := range t.list {
+		if e.Prefix.Addr() == p.Addr() {
+			return nil
+		}
+	}
+	e := &addressEntry{table: t, Address: Address{Prefix: p, State: Tentative}}
+	t.list = append(t.list, e)
+	return e
+}
+
+// remove returns the address that was there, nil when none was.
+func (t *addressTable) remove(addr netip.Addr) *addressEntry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, e := range t.list {
+		if e.Prefix.Addr() == addr {
+			t.list = slices.Delete(t.list, i, i+1)
+			t.wakeLocked()
+			return e
+		}
+	}
+	return nil
+}
+
+// snapshot returns the addresses, and a channel that is closed when they are no
+// longer these.
+func (t *addressTable) snapshot() ([]Address, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]Address, len(t.list))
+	for i, e := range t.list {
+		list[i] = e.Address
+	}
+	return list, t.changed
+}
+
+// OnChanged implements stack.AddressDispatcher.
+func (e *addressEntry) OnChanged(_ netstack.AddressLifetimes, state netstack.AddressAssignmentState) {
+	if state == netstack.AddressAssigned {
+		e.setState(Assigned)
+	} else {
+		e.setState(Tentative)
+	}
+}
+
+// OnRemoved implements stack.AddressDispatcher.
+func (e *addressEntry) OnRemoved(reason netstack.AddressRemovalReason) {
+	if reason == netstack.AddressRemovalDADFailed {
+		e.setState(Duplicate)
+	}
+}
+
+func (e *addressEntry) setState(s AddressState) {
+	e.table.mu.Lock()
+	defer e.table.mu.Unlock()
+	e.State = s
+	e.table.wakeLocked()
+}
+
+// AddAddress gives the host an address and a route to its network. It returns
+// an error when the address cannot be a host's, is there already, or needs
+// IPv6 on a link that is too small for it. An IPv6 address is used once no
+// other host has claimed it.
+func (h *Host) AddAddress(p netip.Prefix) error {
+	if err := checkAddress(p); err != nil {
+		return fmt.Errorf("stack: %w", err)
+	}
+	if p.Addr().Is6() && !h.ipv6 {
+		return fmt.Errorf("stack: address %s on %s: IPv6 needs a link with an MTU of at least %d", p, h.name, minIPv6MTU)
+	}
+	if err := h.ended(); err != nil {
+		return fmt.Errorf("stack: address %s on %s: %w", p, h.name, err)
+	}
+	entry := h.addresses.add(p)
+	if entry == nil {
+		return fmt.Errorf("stack: address %s is on %s already", p, h.name)
+	}
+	address := tcpip.ProtocolAddress{
+		Protocol:          protocolOf(p.Addr()),
+		AddressWithPrefix: tcpip.AddressWithPrefix{Address: toAddress(p.Addr()), PrefixLen: p.Bits()},
+	}
+	if err := h.stack.AddProtocolAddress(nicID, address, netstack.AddressProperties{Disp: entry}); err != nil {
+		h.addresses.remove(p.Addr())
+		return fmt.Errorf("stack: address %s on %s: %w", p, h.name, errorOf(err))
+	}
+	h.ensureRoute(tcpip.Route{Destination: toSubnet(p), NIC: nicID})
+	return nil
+}
+
+// RemoveAddress takes an address from the host, with the route to its network
+// when no other address is in that. Connections that use the address can no
+// longer send.
+func (h *Host) RemoveAddress(addr netip.Addr) error {
+	entry := h.addresses.remove(addr.Unmap())
+	if entry == nil {
+		return fmt.Errorf("stack: address %s is not on %s", addr, h.name)
+	}
+	h.stack.RemoveAddress(nicID, toAddress(addr)) // fails for a duplicate, which is not there
+	network := entry.Prefix.Masked()
+	for _, a := range h.Addresses() {
+		if a.Prefix.Masked() == network {
+			return nil
+		}
+	}
+	h.removeRoutes(same(tcpip.Route{Destination: toSubnet(network), NIC: nicID}))
+	return nil
+}
+
+// Addresses returns the host's addresses in the order of adding. An IPv6 host's
+// link-local address comes first.
+func (h *Host) Addresses() []Address {
+	list, _ := h.addresses.snapshot()
+	return list
+}
+
+// awaitAddresses waits until no address for which concerns returns true is
+// tentative, cancel is closed, or the host is over.
+func (h *Host) awaitAddresses(ctx context.Context, concerns func(netip.Addr) bool) error {
+	for {
+		list, changed := h.addresses.snapshot()
+		if !slices.ContainsFunc(list, func(a Address) bool {
+			return a.State == Tentative && concerns(a.Prefix.Addr())
+		}) {
+			return nil
+		}
+		if err := h.ended(); err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// checkAddress returns why a prefix cannot be a host's address.
+func checkAddress(p netip.Prefix) error {
+	a := p.Addr()
+	switch {
+	case !p.IsValid():
+		return fmt.Errorf("address %s is not valid: an IP address with the length of its prefix is needed", p)
+	case a.Is4In6():
+		return fmt.Errorf("address %s is an IPv4 address mapped into IPv6: give it as IPv4", p)
+	case a.IsUnspecified(), a.IsMulticast(), a.IsLoopback(), a == limitedBroadcast:
+		return fmt.Errorf("address %s cannot be a host's: unspecified, multicast, loopback and broadcast addresses are not allowed", p)
+	case a.Is4() && p.Bits() < 31 && a == lastAddr(p):
+		return fmt.Errorf("address %s is its network's broadcast address", p)
+	}
+	return nil
+}
+
+// lastAddr returns the last address of an IPv4 network.
+func lastAddr(p netip.Prefix) netip.Addr {
+	b := p.Addr().As4()
+	for i := p.Bits(); i < 32; i++ {
+		b[i/8] |= 0x80 >> (i % 8)
+	}
+	return netip.AddrFrom4(b)
+}
+
+func netipPrefix(a tcpip.Address, bits int) netip.Prefix {
+	return netip.PrefixFrom(fromAddress(a), bits)
+}
