@@ -42,10 +42,10 @@ func (s span) from(n int) span {
 
 // read fills dst from the front of the span; len(dst) is at most s.size.
 func (s span) read(dst []byte) {
+	v, off := s.view, s.off
 	for len(dst) > 0 {
-		n := copy(dst, s.view.AsSlice()[s.off:])
-		dst = dst[n:]
-		s.view, s.off = s.view.Next(), 0
+		dst = dst[copy(dst, v.AsSlice()[off:]):]
+		v, off = v.Next(), 0
 	}
 }
 
@@ -64,14 +64,15 @@ func (s span) head(n int, room []byte) []byte {
 // number; n is at most s.size.
 func (s span) sum(n int, initial uint16) uint16 {
 	var c checksum.Checksumer
+	v, off := s.view, s.off
 	for n > 0 {
-		b := s.view.AsSlice()[s.off:]
+		b := v.AsSlice()[off:]
 		if len(b) > n {
 			b = b[:n]
 		}
 		c.Add(b)
 		n -= len(b)
-		s.view, s.off = s.view.Next(), 0
+		v, off = v.Next(), 0
 	}
 	return checksum.Combine(initial, c.Checksum())
 }
@@ -84,14 +85,15 @@ func (s span) sum(n int, initial uint16) uint16 {
 // memory too, so nothing is ever copied.
 func (s span) share(n int) buffer.Buffer {
 	var b buffer.Buffer
+	v, off := s.view, s.off
 	for n > 0 {
-		v := s.view.Clone()
-		v.TrimFront(s.off)
-		v.CapLength(n)
-		n -= v.Size()
+		part := v.Clone()
+		part.TrimFront(off)
+		part.CapLength(n)
+		n -= part.Size()
 		// Append fails only where it has to copy.
-		_ = b.Append(v)
-		s.view, s.off = s.view.Next(), 0
+		_ = b.Append(part)
+		v, off = v.Next(), 0
 	}
 	return b
 }

@@ -1,0 +1,23 @@
+package offload_test
+
+import (
+	"os"
+	"testing"
+
+	"gvisor.dev/gvisor/pkg/refs"
+)
+
+func TestMain(m *testing.M) {
+	refs.SetLeakMode(refs.LeaksPanic)
+	code := m.Run()
+	refs.DoLeakCheck()
+	os.Exit(code)
+}
+
+// withoutLeakCheck switches gVisor's leak check off, which allocates for each
+// reference, for the rest of a test that makes and drops all its packets
+// itself.
+func withoutLeakCheck(tb testing.TB) {
+	refs.SetLeakMode(refs.NoLeakChecking)
+	tb.Cleanup(func() { refs.SetLeakMode(refs.LeaksPanic) })
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package offload_test
+
+const raceEnabled = false
