@@ -37,7 +37,7 @@ func Explain(p Policy, via Via, frame []byte, slaves int) Explanation {
 	e.Sum, _ = p.Func(via)(frame, len(frame))
 	e.explain(frame)
 	if slaves > 0 {
-		e.Slave = int(e.Sum % uint32(slaves))
+		e.Slave = int(uint64(e.Sum) % uint64(slaves))
 	}
 	return e
 }

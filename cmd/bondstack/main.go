@@ -1,0 +1,81 @@
+// Command bondstack runs a TCP/IP stack on a bond of several links, in user
+// space, and answers questions about such bonds. Each sub-command has a file of
+// its own:
+//
+//	bondstack hash --policy layer3+4 --slaves 2 --frame HEX
+//
+// bondstack --help lists them, and bondstack COMMAND --help tells what one does,
+// with examples. The exit code is 0 for success, 1 for a failure and 2 for wrong
+// usage. What was asked for goes to the standard output, all else to the
+// standard error.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Exit codes.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+// A command is a sub-command.
+type command struct {
+	name  string
+	short string // what it does, in some words
+	// run gets the arguments behind the command's name and returns an exit
+	// code.
+	run func(args []string, stdin io.Reader, stdout, stderr io.Writer) int
+}
+
+// commands is in the order in which the help lists them.
+var commands = []command{
+	{"hash", "tell which slave a bond would send a frame by", runHash},
+	{"version", "tell the version of this program", runVersion},
+}
+
+func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// run is the program: args are the arguments without the program's name, the
+// result is its exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, helpText())
+		return exitUsage
+	}
+	switch args[0] {
+	case "-h", "--help", "help":
+		if len(args) == 1 {
+			fmt.Fprint(stdout, helpText())
+			return exitOK
+		}
+		args = []string{args[1], "--help"} // help COMMAND
+	case "--version":
+		args = []string{"version"}
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(args[1:], stdin, stdout, stderr)
+		}
+	}
+	what := "command"
+	if strings.HasPrefix(args[0], "-") {
+		what = "flag"
+	}
+	fmt.Fprintf(stderr, "bondstack: unknown %s %q, allowed are the commands %s, and --help, --version\n",
+		what, args[0], strings.Join(commandNames(), ", "))
+	return exitUsage
+}
+
+func commandNames() []string {
+	var names []string
+	for _, c := range commands {
+		names = append(names, c.name)
+	}
+	return names
+}
