@@ -1,0 +1,215 @@
+package bonding
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bondstack/bonding/rcu"
+	"bondstack/link"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// instant is a moment of the bond's monotonic clock.
+type instant time.Duration
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+
+// Bond makes several link endpoints one. It is made by New and used as a
+// stack.LinkEndpoint. All methods may be called from any goroutine, but Release
+// and Close not from within a write to a slave.
+type Bond struct {
+	options Options // as resolved: Name, Clock, Rand and Logger are set
+	clock   tcpip.Clock
+
+	// snap and readers are all that WritePackets needs.
+	snap    atomic.Pointer[snapshot]
+	readers rcu.Domain
+	rrCount atomic.Uint32 // balance-rr's turn; it outlives changes of slaves
+	drops   dropCounters  // frames that no slave was there for
+	mtu     atomic.Uint32
+	headers atomic.Uint32 // MaxHeaderLength
+
+	// configMu is held over a whole Enslave, Release or Close, so that they
+	// run one at a time. It is taken before mu, and endpoints are called under
+	// it.
+	configMu sync.Mutex
+
+	// mu guards all that follows. It is never held while waiting for readers,
+	// nor over a call that may come back into the bond.
+	mu          sync.Mutex
+	config      config
+	slaves      []*slave
+	active      *slave
+	primary     *slave
+	takeOver    bool // the primary was set anew: it takes over once
+	dispatcher  stack.NetworkDispatcher
+	mac         tcpip.LinkAddress
+	macFixed    bool // set by the user, or taken from a slave
+	mtuFixed    bool
+	carrier     bool
+	promiscuous bool
+	copies      *copies
+	leaving     *slave // being released: its counters are in no other sum
+	retired     totals // counters of released slaves
+	closed      bool
+	onClose     func()
+
+	timer    tcpip.Timer
+	nextPass instant
+	armed    instant // what the timer is set to
+	notify   notifier
+	dirty    bool     // the snapshot is older than the state
+	after    []func() // to run once mu is free
+
+	stateSubs  subscribers // link.StateEndpoint
+	notifySubs subscribers // link.Notifier
+	events     eventLog
+}
+
+var (
+	_ stack.LinkEndpoint  = (*Bond)(nil)
+	_ stack.GSOEndpoint   = (*Bond)(nil)
+	_ link.StateEndpoint  = (*Bond)(nil)
+	_ link.MTUEndpoint    = (*Bond)(nil)
+	_ link.FilterEndpoint = (*Bond)(nil)
+	_ link.Notifier       = (*Bond)(nil)
+)
+
+// New makes a bond without slaves. It has no goroutine of its own: monitors run
+// on the clock's timers, and only while a NIC has the bond. The error names
+// every option that is wrong.
+func New(o Options) (*Bond, error) {
+	c, err := o.config()
+	if err != nil {
+		return nil, fmt.Errorf("new bond: %w", err)
+	}
+	if o.Name == "" {
+		o.Name = "bond0"
+	}
+	if err := checkName(o.Name); err != nil {
+		return nil, fmt.Errorf("new bond: %w", err)
+	}
+	if o.Clock == nil {
+		o.Clock = tcpip.NewStdClock()
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	b := &Bond{options: o, clock: o.Clock, config: c, mac: o.LinkAddress, mtuFixed: o.MTU != 0}
+	b.macFixed = b.mac != ""
+	if !b.macFixed {
+		b.mac = randomAddress(o.Rand)
+	}
+	b.mtu.Store(defaultMTU)
+	if b.mtuFixed {
+		b.mtu.Store(o.MTU)
+	}
+	b.headers.Store(ethernetHeader)
+	b.control(func(instant) {
+		b.dirty = true
+		if c.miimon == 0 {
+			b.warn(unmonitored)
+		}
+	})
+	return b, nil
+}
+
+// Name returns the bond's name.
+func (b *Bond) Name() string { return b.options.Name }
+
+// Mode returns the bond's mode.
+func (b *Bond) Mode() Mode {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.config.mode
+}
+
+// now is the monotonic clock's present moment. It is never zero, so that zero
+// can mean "not set".
+func (b *Bond) now() instant {
+	return instant(b.clock.NowMonotonic().Sub(tcpip.MonotonicTime{})) + 1
+}
+
+// control runs f as one change: with the lock held, followed by one swap of the
+// snapshot if the state differs, and by what has to happen outside the lock.
+func (b *Bond) control(f func(now instant)) {
+	b.mu.Lock()
+	now := b.now()
+	f(now)
+	b.settle(now)
+	after := b.after
+	b.after = nil
+	b.mu.Unlock()
+	for _, do := range after {
+		do()
+	}
+}
+
+// settle brings what follows from the state up to date.
+func (b *Bond) settle(now instant) {
+	b.updateCarrier(now)
+	b.announce(now)
+	if b.dirty {
+		b.dirty = false
+		b.updateDedup()
+		b.snap.Store(b.build())
+	}
+	b.arm(now)
+}
+
+// later has f run once mu is free.
+func (b *Bond) later(f func()) { b.after = append(b.after, f) }
+
+// updateDedup makes or drops the table of frames seen.
+func (b *Bond) updateDedup() {
+	switch want := b.config.dedup(); {
+	case want && b.copies == nil:
+		b.copies = newCopies(b.options.Rand())
+	case !want:
+		b.copies = nil
+	}
+}
+
+// Close detaches every slave, waits for its goroutines, and closes it: who
+// removes a NIC is rid of the links below it. A released slave is not closed.
+// Close implements stack.LinkEndpoint; gVisor calls it, with no lock held, when
+// the NIC is removed. A second call does nothing.
+func (b *Bond) Close() {
+	b.configMu.Lock()
+	defer b.configMu.Unlock()
+	var slaves []*slave
+	var onClose func()
+	b.control(func(now instant) {
+		if b.closed {
+			return
+		}
+		b.closed = true
+		b.dispatcher = nil
+		slaves = b.slaves
+		for _, s := range slaves {
+			s.released = true
+		}
+		b.slaves, b.active, b.primary = nil, nil, nil
+		b.dirty = true
+		onClose, b.onClose = b.onClose, nil
+		b.later(b.events.close)
+	})
+	b.readers.Synchronize()
+	for _, s := range slaves {
+		s.detach()
+		s.ep.Close()
+	}
+	if onClose != nil {
+		onClose()
+	}
+}
+
+// Wait implements stack.LinkEndpoint. The bond has no goroutines, and those of
+// its slaves are waited for in Release and Close: gVisor calls Wait with the
+// stack's lock held, which a receiving goroutine may be waiting for.
+func (b *Bond) Wait() {}

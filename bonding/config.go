@@ -1,0 +1,53 @@
+package bonding
+
+import (
+	"time"
+
+	"bondstack/bonding/xmithash"
+)
+
+// config is every option of a bond, resolved. It is a plain value: a change is
+// made on a copy, checked as a whole, and taken over or thrown away.
+//
+// Delays are counts of monitor passes, as in Linux: they are given in
+// milliseconds, rounded down, and scale when miimon changes.
+type config struct {
+	mode      Mode
+	miimon    time.Duration // 0: off
+	updelay   uint32        // passes
+	downdelay uint32        // passes
+
+	primary  string
+	reselect PrimaryReselect
+
+	policy          xmithash.Policy
+	packetsPerSlave uint32 // 0: random
+
+	numPeerNotif   uint32
+	peerNotifDelay uint32 // passes
+
+	allSlavesActive bool
+	minLinks        uint32
+	resendIGMP      uint32
+	lpInterval      uint32
+	adSelect        uint32
+	rxDedup         RxDedup
+}
+
+// defaults returns the options of a new bond: Linux's, but for miimon.
+func defaults() config {
+	return config{
+		miimon:          100 * time.Millisecond,
+		packetsPerSlave: 1,
+		numPeerNotif:    1,
+		resendIGMP:      1,
+		lpInterval:      1,
+	}
+}
+
+// dedup reports whether copies are to be discarded.
+func (c *config) dedup() bool {
+	return c.rxDedup == DedupOn || c.rxDedup == DedupAuto && c.mode == Broadcast
+}
+
+func (c *config) passes(n uint32) time.Duration { return time.Duration(n) * c.miimon }

@@ -1,0 +1,129 @@
+package bonding
+
+import (
+	"sync/atomic"
+
+	"bondstack/bonding/rcu"
+
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// dropReason is why a frame was not sent or not delivered.
+type dropReason uint8
+
+const (
+	dropTxNoSlave   dropReason = iota // no slave was there to send by
+	dropTxNoBuffer                    // the slave had no room
+	dropTxLinkGone                    // the slave's link was gone, and no other took it
+	dropTxMalformed                   // a GSO packet that cannot be cut
+	dropTxError                       // the slave returned another error
+	dropRxShort                       // shorter than an Ethernet header
+	dropRxNotMember                   // came while the slave was joining or leaving
+	dropRxNoNIC                       // no NIC has the bond
+	dropRxInactive                    // the slave is a backup
+	dropRxOwn                         // our own frame came back
+	dropRxOtherHost                   // for another host's address
+	dropRxCopy                        // another slave has delivered it
+	dropRxChecksum                    // wrong checksum
+	numDropReasons
+)
+
+var dropNames = [numDropReasons]string{
+	"tx_no_slave", "tx_no_buffer", "tx_link_gone", "tx_malformed", "tx_error",
+	"rx_short", "rx_not_member", "rx_no_nic", "rx_inactive", "rx_own", "rx_other_host", "rx_copy", "rx_checksum",
+}
+
+// String returns the reason's name in the status.
+func (r dropReason) String() string { return dropNames[r] }
+
+// dropCounters counts frames that were dropped, by reason. Drops are rare, so
+// they are not striped.
+type dropCounters [numDropReasons]atomic.Uint64
+
+func (d *dropCounters) add(r dropReason, n int) { d[r].Add(uint64(n)) }
+
+// slaveCounters counts what passes one slave. Transmission is counted in
+// stripes, as read sections are, since many goroutines send at once; reception
+// is mostly one goroutine's.
+type slaveCounters struct {
+	tx    [rcu.Stripes]txCounter
+	rx    rxCounter
+	drops dropCounters
+	gone  atomic.Bool // a report of a failed write is on its way
+}
+
+// txCounter fills two cache lines: see rcu.
+type txCounter struct {
+	packets, bytes atomic.Uint64
+	_              [112]byte
+}
+
+type rxCounter struct {
+	packets, bytes, multicast atomic.Uint64
+	_                         [104]byte
+}
+
+// sent counts the first n packets of a list.
+func (c *slaveCounters) sent(pkts stack.PacketBufferList, n int, stripe uint32) {
+	if n <= 0 {
+		return
+	}
+	bytes := 0
+	for _, pkt := range pkts.AsSlice()[:n] {
+		bytes += pkt.Size()
+	}
+	t := &c.tx[stripe]
+	t.packets.Add(uint64(n))
+	t.bytes.Add(uint64(bytes))
+}
+
+// received counts a frame of a size that counts the Ethernet header.
+func (c *slaveCounters) received(size int) {
+	c.rx.packets.Add(1)
+	c.rx.bytes.Add(uint64(size))
+}
+
+func (c *slaveCounters) drop(r dropReason, n int) { c.drops.add(r, n) }
+
+// transmitted sums the stripes.
+func (c *slaveCounters) transmitted() (packets, bytes uint64) {
+	for i := range c.tx {
+		packets += c.tx[i].packets.Load()
+		bytes += c.tx[i].bytes.Load()
+	}
+	return packets, bytes
+}
+
+// totals is a sum of counters.
+type totals struct {
+	txPackets, txBytes, rxPackets, rxBytes, rxMulticast uint64
+	drops                                               [numDropReasons]uint64
+}
+
+// add adds what a slave has counted.
+func (t *totals) add(s *slave) {
+	c := &s.counters
+	packets, bytes := c.transmitted()
+	t.txPackets += packets
+	t.txBytes += bytes
+	t.rxPackets += c.rx.packets.Load()
+	t.rxBytes += c.rx.bytes.Load()
+	t.rxMulticast += c.rx.multicast.Load()
+	t.addDrops(&c.drops)
+}
+
+func (t *totals) addDrops(d *dropCounters) {
+	for i := range d {
+		t.drops[i] += d[i].Load()
+	}
+}
+
+// dropMap returns the drops by reason, those of zero too, so that every reason
+// is seen.
+func (t *totals) dropMap() map[string]uint64 {
+	m := make(map[string]uint64, numDropReasons)
+	for i, n := range t.drops {
+		m[dropReason(i).String()] = n
+	}
+	return m
+}

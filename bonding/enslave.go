@@ -1,0 +1,274 @@
+package bonding
+
+import (
+	"fmt"
+
+	"bondstack/bonding/offload"
+	"bondstack/link"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// maxDepth is how deep bonds may be nested (Linux's limit for stacked devices).
+const maxDepth = 8
+
+// Enslave makes an endpoint a slave under a name of 1 to 15 bytes. The endpoint
+// must carry Ethernet and be attached to nothing; from here on the bond is its
+// dispatcher. It is given the bond's MAC address and MTU; the first slave gives
+// the bond its own unless Options said which. An error names the slave and the
+// reason, and leaves both bond and endpoint as they were.
+func (b *Bond) Enslave(name string, ep stack.LinkEndpoint, o SlaveOptions) error {
+	b.configMu.Lock()
+	defer b.configMu.Unlock()
+	if err := b.mayEnslave(name, ep, o); err != nil {
+		return err
+	}
+	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
+		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep)}
+	if err := b.fitMTU(s); err != nil {
+		return err
+	}
+	if err := b.fitAddress(s); err != nil {
+		ep.SetMTU(s.permMTU)
+		return err
+	}
+	ep.Attach(&port{slave: s})
+	s.look()
+	b.control(func(now instant) { b.admit(s, now) })
+	if e, ok := ep.(link.StateEndpoint); ok {
+		s.cancel = e.SubscribeLinkState(func() { b.linkChanged(s) })
+		b.linkChanged(s) // what changed before the subscription
+	}
+	return nil
+}
+
+// mayEnslave checks what can be known without touching the endpoint.
+func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) error {
+	fail := func(kind error, format string, args ...any) error {
+		return &SlaveError{"enslave", name, fmt.Sprintf(format, args...), kind}
+	}
+	if err := checkName(name); err != nil {
+		return fail(ErrInvalid, "%v", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch inner, isBond := ep.(*Bond); {
+	case b.closed:
+		return fail(ErrClosed, "bond %s", b.Name())
+	case ep == nil:
+		return fail(ErrInvalid, "the endpoint is nil")
+	case o.QueueID > maxQueueID:
+		return fail(ErrInvalid, "queue_id %d: allowed are 0 to %d", o.QueueID, maxQueueID)
+	case isBond && inner == b:
+		return fail(ErrLoop, "the endpoint is bond %s itself", b.Name())
+	case isBond && inner.holds(b, maxDepth):
+		return fail(ErrLoop, "bond %s is, or has below it, %s, or bonds are nested deeper than %d", inner.Name(), b.Name(), maxDepth)
+	}
+	for _, s := range b.slaves {
+		switch {
+		case s.name == name:
+			return fail(ErrSlaveExists, "in bond %s", b.Name())
+		case s.ep == ep:
+			return fail(ErrBusy, "the endpoint is slave %s already", s.name)
+		case o.QueueID != 0 && s.queueID == o.QueueID:
+			return fail(ErrInvalid, "queue_id %d: slave %s has it", o.QueueID, s.name)
+		}
+	}
+	switch {
+	case ep.IsAttached():
+		return fail(ErrBusy, "the endpoint is attached to a NIC or to another bond")
+	case !isEthernet(ep):
+		return fail(ErrLinkType, "its hardware type is %d, allowed is %d (Ethernet)", ep.ARPHardwareType(), header.ARPHardwareEther)
+	}
+	return nil
+}
+
+// holds reports whether a bond is among the slaves of b, at any depth up to a
+// limit; deeper nesting counts as holding everything.
+func (b *Bond) holds(other *Bond, depth int) bool {
+	if depth == 0 {
+		return true
+	}
+	for _, s := range b.snap.Load().all {
+		if inner, ok := s.ep.(*Bond); ok && (inner == other || inner.holds(other, depth-1)) {
+			return true
+		}
+	}
+	return false
+}
+
+// fitMTU gives a slave the bond's MTU; the first slave of a bond without an MTU
+// of its own gives it its own. A slave that cannot is refused rather than the
+// bond lowered, since connections keep the segment size that they began with.
+func (b *Bond) fitMTU(s *slave) error {
+	s.permMTU = s.ep.MTU()
+	want := b.MTU()
+	if !b.mtuFixed && len(b.snap.Load().all) == 0 {
+		want = min(max(s.permMTU, minMTU), maxMTU)
+	}
+	s.ep.SetMTU(want)
+	if got := s.ep.MTU(); got < want {
+		s.ep.SetMTU(s.permMTU)
+		reason := fmt.Sprintf("it has %d bytes and cannot take the bond's %d", s.permMTU, want)
+		if l, ok := s.ep.(link.MTUEndpoint); ok {
+			least, greatest := l.MTURange()
+			reason += fmt.Sprintf(" (it takes %d to %d)", least, greatest)
+		}
+		return &SlaveError{"enslave", s.name, reason, ErrMTU}
+	}
+	b.mtu.Store(want)
+	return nil
+}
+
+// fitAddress gives a slave the bond's MAC address; the first slave of a bond
+// without one of its own gives it its own.
+func (b *Bond) fitAddress(s *slave) error {
+	s.permMAC = s.ep.LinkAddress()
+	b.mu.Lock()
+	mac := b.mac
+	if !b.macFixed && checkAddress(s.permMAC) == nil {
+		mac = s.permMAC
+	}
+	b.mu.Unlock()
+	if s.permMAC != mac {
+		s.ep.SetLinkAddress(mac)
+	}
+	if got := s.ep.LinkAddress(); got != mac {
+		s.ep.SetLinkAddress(s.permMAC)
+		return &SlaveError{"enslave", s.name, fmt.Sprintf("it keeps %s and does not take the bond's %s", got, mac), ErrAddress}
+	}
+	return nil
+}
+
+// admit makes an attached slave a member.
+func (b *Bond) admit(s *slave, now instant) {
+	if !b.macFixed && checkAddress(s.permMAC) == nil {
+		b.mac, b.macFixed = s.permMAC, true
+	}
+	s.slot = b.freeSlot()
+	if b.copies != nil {
+		b.copies.forget(s.slot)
+	}
+	b.slaves = append(b.slaves, s)
+	b.dirty = true
+	b.headers.Store(max(b.headers.Load(), uint32(s.ep.MaxHeaderLength())))
+	s.link, s.until = b.firstLink(s, now)
+	if s.link != linkDown {
+		s.lastLinkUp = now
+	}
+	if s.name == b.config.primary {
+		b.primary, b.takeOver = s, true
+	}
+	if b.config.mode == ActiveBackup {
+		s.setInactive()
+	} else {
+		s.setActive()
+		b.warnError(s.promiscuousAs(b))
+	}
+	b.slaveEvent(EventEnslave, s)
+	if b.config.mode == ActiveBackup || b.active == nil && s.link == linkUp {
+		b.reselect(now)
+	}
+}
+
+// promiscuousAs gives a new slave the bond's promiscuity.
+func (s *slave) promiscuousAs(b *Bond) error {
+	if !b.promiscuous {
+		return nil
+	}
+	return s.setPromiscuous(true)
+}
+
+// firstLink is the state in which a slave's link begins: as it is, with
+// updelay before it is used; up where nobody looks.
+func (b *Bond) firstLink(s *slave, now instant) (linkState, instant) {
+	switch {
+	case b.config.miimon == 0:
+		return linkUp, 0
+	case !s.usable():
+		return linkDown, 0
+	case b.config.updelay > 0:
+		return linkBack, now.add(b.config.passes(b.config.updelay))
+	}
+	return linkUp, 0
+}
+
+// freeSlot returns the least slot that no slave has.
+func (b *Bond) freeSlot() int {
+	for slot := 0; ; slot++ {
+		taken := false
+		for _, s := range b.slaves {
+			taken = taken || s.slot == slot
+		}
+		if !taken {
+			return slot
+		}
+	}
+}
+
+// SetMTU sets the MTU of the bond, 68 to 65535, and of every slave. Where a
+// slave does not take it, all go back to what they had, and the status says so:
+// the interface returns no error. It implements stack.LinkEndpoint.
+func (b *Bond) SetMTU(mtu uint32) {
+	b.report(b.ChangeMTU(mtu))
+}
+
+// ChangeMTU is SetMTU with an error that names the slave that refused.
+func (b *Bond) ChangeMTU(mtu uint32) error {
+	if mtu < minMTU || mtu > maxMTU {
+		return fmt.Errorf("bond %s: MTU %d: %w: allowed are %d to %d", b.Name(), mtu, ErrMTU, minMTU, maxMTU)
+	}
+	slaves := b.snap.Load().all
+	for i, s := range slaves {
+		old := s.ep.MTU()
+		s.ep.SetMTU(mtu)
+		if s.ep.MTU() == mtu {
+			continue
+		}
+		s.ep.SetMTU(old)
+		for _, back := range slaves[:i] {
+			back.ep.SetMTU(b.MTU())
+		}
+		return &SlaveError{"set", s.name, fmt.Sprintf("MTU %d is not taken, it stays at %d", mtu, old), ErrMTU}
+	}
+	b.mtu.Store(mtu)
+	b.mu.Lock()
+	b.mtuFixed = true
+	b.mu.Unlock()
+	return nil
+}
+
+// MTURange implements link.MTUEndpoint.
+func (b *Bond) MTURange() (least, greatest uint32) { return minMTU, maxMTU }
+
+// SetLinkAddress sets the MAC address of the bond and of every slave. Where a
+// slave does not take it, all go back, and the status says so. It implements
+// stack.LinkEndpoint.
+func (b *Bond) SetLinkAddress(addr tcpip.LinkAddress) {
+	b.report(b.ChangeLinkAddress(addr))
+}
+
+// ChangeLinkAddress is SetLinkAddress with an error that names what refused.
+func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
+	if err := checkAddress(addr); err != nil {
+		return fmt.Errorf("bond %s: %w", b.Name(), err)
+	}
+	var err error
+	b.control(func(instant) {
+		for i, s := range b.slaves {
+			s.ep.SetLinkAddress(addr)
+			if s.ep.LinkAddress() == addr {
+				continue
+			}
+			for _, back := range b.slaves[:i+1] {
+				back.ep.SetLinkAddress(b.mac)
+			}
+			err = &SlaveError{"set", s.name, fmt.Sprintf("link address %s is not taken", addr), ErrAddress}
+			return
+		}
+		b.mac, b.macFixed, b.dirty = addr, true, true
+	})
+	return err
+}

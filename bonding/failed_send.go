@@ -1,0 +1,61 @@
+package bonding
+
+import (
+	"bondstack/link"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// noSlave drops a list because no slave is there for it.
+func (s *snapshot) noSlave(pkts stack.PacketBufferList) (int, tcpip.Error) {
+	s.bond.drops.add(dropTxNoSlave, pkts.Len())
+	return 0, nil
+}
+
+// sendElsewhere sends what is left of a list, after sent of it went out, by the
+// first of others that can: the link of from turned out to be gone. The control
+// side is told, and makes the failover that this has begun; until then every
+// write finds its way here.
+func (s *snapshot) sendElsewhere(from *slave, others []*slave, pkts stack.PacketBufferList, sent int, stripe uint32) (int, tcpip.Error) {
+	s.bond.linkGone(from)
+	skip(&pkts, sent)
+	for _, next := range others {
+		if next == from {
+			continue
+		}
+		n, err := next.send(pkts, stripe)
+		sent += n
+		if err == nil || !link.Gone(err) {
+			return sent, err
+		}
+		skip(&pkts, n)
+		s.bond.linkGone(next)
+	}
+	from.counters.drop(dropTxLinkGone, pkts.Len())
+	return sent, nil
+}
+
+// linkGone tells the control side that a write found the slave's link gone. It
+// is called by the data path, perhaps with locks of the stack held, so the
+// control side acts on another goroutine: a timer's. Of many reports until then
+// one is passed on.
+func (b *Bond) linkGone(s *slave) {
+	if s.counters.gone.CompareAndSwap(false, true) {
+		b.clock.AfterFunc(0, func() { b.commitLinkGone(s) })
+	}
+}
+
+// commitLinkGone takes the slave's link for down until the link tells of a
+// change, or the next pass has looked.
+func (b *Bond) commitLinkGone(s *slave) {
+	b.control(func(now instant) {
+		s.counters.gone.Store(false)
+		if s.released || b.config.miimon == 0 || b.dispatcher == nil {
+			return
+		}
+		s.goneUntil = now.add(b.config.miimon)
+		b.dirty = true
+		b.propose(s, linkDown, now) // no downdelay: nothing can be sent
+	})
+}

@@ -1,0 +1,238 @@
+package bonding
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bondstack/bonding/xmithash"
+)
+
+// option is one row of the option table: an option of Linux bonding by name,
+// and where it may be set.
+type option struct {
+	name  string
+	alias string
+	// modes are those in which it may be set; nil means all.
+	modes []Mode
+	// empty and down: only without slaves, only while no NIC has the bond.
+	empty, down bool
+	// set changes ch. It returns nil, an error kind, or an *OptionError of
+	// which only Reason and Err need be set.
+	set func(ch *change, text string) error
+	// get returns the present value as Linux's sysfs shows it; nil for an
+	// option that only acts.
+	get func(c *config) string
+}
+
+// change is a set of options under way: the configuration as it will be, what
+// the options ask for beside it, and what of the bond they depend on.
+type change struct {
+	config
+	up     bool // a NIC has the bond
+	slaves []*slave
+	active *slave
+
+	activate     *string           // active_slave; "" means none
+	queues       map[string]uint16 // queue_id by slave
+	primaryAgain bool              // primary was set: it takes over once
+	warnings     []string
+}
+
+// optionTable is in the order in which Linux applies the attributes of one
+// netlink message; the order matters where one option needs another.
+var optionTable = []option{
+	{name: "mode", empty: true, down: true, set: setMode, get: func(c *config) string {
+		return fmt.Sprintf("%s %d", c.mode, c.mode)
+	}},
+	{name: "active_slave", modes: primaryModes, set: setActiveSlave},
+	numeric("miimon", number{0, int31, []named{off(), maxval(int31)}}, func(c *config, v uint64) {
+		c.miimon = time.Duration(v) * time.Millisecond
+	}, func(c *config) uint64 { return ms(c.miimon) }),
+	delay("updelay", int31, func(c *config) *uint32 { return &c.updelay }),
+	delay("downdelay", int31, func(c *config) *uint32 { return &c.downdelay }),
+	delay("peer_notif_delay", 300000, func(c *config) *uint32 { return &c.peerNotifDelay }),
+	fixed("use_carrier", number{1, 1, []named{{"on", 1}}}, nil, 1),
+	unavailable("arp_interval", number{0, int31, []named{off(), maxval(int31)}}, arpModes, 0),
+	targets("arp_ip_target"),
+	targets("ns_ip6_target"),
+	unavailable("arp_validate", keywords("none", "active", "backup", "all", "filter", "filter_active", "filter_backup"), arpModes, 0),
+	unavailable("arp_all_targets", keywords("any", "all"), nil, 0),
+	{name: "primary", modes: primaryModes, set: setPrimary, get: func(c *config) string { return c.primary }},
+	keyword("primary_reselect", keywords(reselectNames...), func(c *config) *uint8 { return (*uint8)(&c.reselect) }),
+	unavailable("fail_over_mac", keywords("none", "active", "follow"), nil, 0),
+	keyword("xmit_hash_policy", keywords(policyNames()...), func(c *config) *uint8 { return (*uint8)(&c.policy) }),
+	counter("resend_igmp", number{0, 255, []named{off(), maxval(255), byDefault(1)}}, func(c *config) *uint32 { return &c.resendIGMP }),
+	numPeerNotif(),
+	numeric("all_slaves_active", onOff(), func(c *config, v uint64) { c.allSlavesActive = v == 1 },
+		func(c *config) uint64 { return bit(c.allSlavesActive) }),
+	counter("min_links", number{0, int31, []named{off(), maxval(int31)}}, func(c *config) *uint32 { return &c.minLinks }),
+	counter("lp_interval", number{1, int31, []named{minval(1), maxval(int31), byDefault(1)}}, func(c *config) *uint32 { return &c.lpInterval }),
+	packetsPerSlave(),
+	fixed("lacp_active", onOff(), lacpModes, 1),
+	fixed("lacp_rate", number{0, 1, []named{{"slow", 0}, {"fast", 1}}}, lacpModes, 0),
+	counter("ad_select", keywords("stable", "bandwidth", "count", "actor_port_prio"), func(c *config) *uint32 { return &c.adSelect }),
+	fixed("ad_actor_sys_prio", number{1, 65535, nil}, lacpModes, 65535),
+	fixed("ad_user_port_key", upTo(1023), lacpModes, 0),
+	fixed("ad_actor_system", upTo(0), lacpModes, 0),
+	fixed("tlb_dynamic_lb", onOff(), lbModes, 1),
+	unavailable("arp_missed_max", number{1, 255, []named{minval(1), maxval(255), byDefault(2)}}, arpModes, 2),
+	fixed("coupled_control", onOff(), lacpModes, 1),
+	fixed("broadcast_neighbor", onOff(), lacpModes, 0),
+	fixed("lacp_strict", onOff(), lacpModes, 0),
+	{name: "queue_id", set: setQueueID},
+	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
+}
+
+var (
+	primaryModes = []Mode{ActiveBackup, BalanceTLB, BalanceALB}
+	lbModes      = []Mode{BalanceTLB, BalanceALB}
+	lacpModes    = []Mode{IEEE8023AD}
+	arpModes     = []Mode{BalanceRR, ActiveBackup, BalanceXOR, Broadcast}
+)
+
+func policyNames() []string {
+	names := make([]string, xmithash.VLANSrcMAC+1)
+	for i := range names {
+		names[i] = xmithash.Policy(i).String()
+	}
+	return names
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func ms(d time.Duration) uint64 { return uint64(d / time.Millisecond) }
+
+// numeric is an option that is a number, shown as a number.
+func numeric(name string, n number, set func(*config, uint64), get func(*config) uint64) option {
+	return option{name: name,
+		set: func(ch *change, text string) error {
+			v, ok := n.parse(text)
+			if !ok {
+				return &OptionError{Reason: "allowed are " + n.allowed(), Err: ErrInvalid}
+			}
+			set(&ch.config, v)
+			return nil
+		},
+		get: func(c *config) string { return strconv.FormatUint(get(c), 10) },
+	}
+}
+
+func counter(name string, n number, field func(*config) *uint32) option {
+	return numeric(name, n, func(c *config, v uint64) { *field(c) = uint32(v) },
+		func(c *config) uint64 { return uint64(*field(c)) })
+}
+
+// keyword is an option that is a name, shown as the name and the number.
+func keyword(name string, n number, field func(*config) *uint8) option {
+	o := numeric(name, n, func(c *config, v uint64) { *field(c) = uint8(v) }, nil)
+	o.get = func(c *config) string {
+		v := uint64(*field(c))
+		return fmt.Sprintf("%s %d", n.name(v), v)
+	}
+	return o
+}
+
+// delay is an option in milliseconds that is kept in passes of miimon.
+func delay(name string, greatest uint64, field func(*config) *uint32) option {
+	n := number{0, greatest, []named{off(), maxval(greatest)}}
+	return option{name: name,
+		set: func(ch *change, text string) error {
+			v, ok := n.parse(text)
+			if !ok {
+				return &OptionError{Reason: "allowed are " + n.allowed() + " (milliseconds)", Err: ErrInvalid}
+			}
+			if ch.miimon == 0 {
+				return &OptionError{Reason: "miimon is 0, and the delay counts its passes", Err: ErrPrecondition}
+			}
+			passes := v / ms(ch.miimon)
+			if rounded := passes * ms(ch.miimon); rounded != v {
+				ch.warn("%s %d is not a multiple of miimon %d: rounded down to %d", name, v, ms(ch.miimon), rounded)
+			}
+			*field(&ch.config) = uint32(passes)
+			return nil
+		},
+		get: func(c *config) string { return strconv.FormatUint(ms(c.passes(*field(c))), 10) },
+	}
+}
+
+// numPeerNotif is one variable with two names.
+func numPeerNotif() option {
+	o := counter("num_grat_arp", number{0, 255, []named{off(), maxval(255), byDefault(1)}},
+		func(c *config) *uint32 { return &c.numPeerNotif })
+	o.alias = "num_unsol_na"
+	return o
+}
+
+func packetsPerSlave() option {
+	o := counter("packets_per_slave", number{0, 65535, []named{byDefault(1), maxval(65535)}},
+		func(c *config) *uint32 { return &c.packetsPerSlave })
+	o.modes = []Mode{BalanceRR}
+	return o
+}
+
+// fixed is an option that this version knows at one value only, in modes that
+// it does not have, or as Linux itself does (use_carrier).
+func fixed(name string, n number, in []Mode, value uint64) option {
+	o := unavailable(name, n, in, value)
+	return o
+}
+
+// unavailable is an option of Linux that this version refuses, at any value but
+// its default, instead of taking it and doing nothing.
+func unavailable(name string, n number, in []Mode, value uint64) option {
+	o := numeric(name, n, nil, func(*config) uint64 { return value })
+	o.modes = in
+	o.set = func(ch *change, text string) error {
+		v, ok := n.parse(text)
+		switch {
+		case !ok:
+			return &OptionError{Reason: "allowed are " + n.allowed(), Err: ErrInvalid}
+		case v != value:
+			return &OptionError{Reason: "only " + n.name(value) + " for now", Err: ErrUnavailable}
+		}
+		return nil
+	}
+	return o
+}
+
+// targets is a list of addresses to probe, which needs the ARP monitor.
+func targets(name string) option {
+	return option{name: name, get: func(*config) string { return "" },
+		set: func(ch *change, text string) error {
+			if strings.TrimSpace(text) == "" {
+				return nil
+			}
+			return &OptionError{Reason: "there is no ARP monitor yet; leave it empty", Err: ErrUnavailable}
+		}}
+}
+
+func (ch *change) warn(format string, args ...any) {
+	ch.warnings = append(ch.warnings, fmt.Sprintf(format, args...))
+}
+
+// OptionNames returns the names of all options, in the order in which several
+// are applied.
+func OptionNames() []string {
+	names := make([]string, len(optionTable))
+	for i := range optionTable {
+		names[i] = optionTable[i].name
+	}
+	return names
+}
+
+// findOption returns the row of an option by name.
+func findOption(name string) *option {
+	i := slices.IndexFunc(optionTable, func(o option) bool { return o.name == name || o.alias == name && name != "" })
+	if i < 0 {
+		return nil
+	}
+	return &optionTable[i]
+}

@@ -1,0 +1,189 @@
+package bonding
+
+import (
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"bondstack/bonding/xmithash"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+)
+
+// Options are the settings of a new bond. In every field zero means the
+// default, and negative means off where a value can be off. Fields that stand
+// for an option of Linux have its name in brackets and its range.
+type Options struct {
+	// Name is the bond's name in status, logs and errors. Default "bond0".
+	Name string
+	// Mode is the bonding mode [mode]. Default balance-rr, as in Linux.
+	Mode Mode
+
+	// MIIMon is how often links are polled [miimon], in whole milliseconds.
+	// Default 100 ms, unlike Linux, whose default is not to look at all.
+	// Links that tell of changes are heard at once besides. Negative turns
+	// monitoring off, with a warning: no slave is ever found to be down.
+	MIIMon time.Duration
+	// UpDelay is how long a link has to be up before it is used [updelay].
+	// It is rounded down to a multiple of MIIMon. Default 0.
+	UpDelay time.Duration
+	// DownDelay is how long a link has to be down before its slave counts as
+	// down [downdelay]. It is rounded down to a multiple of MIIMon. Default 0.
+	DownDelay time.Duration
+
+	// Primary is the slave that is active whenever it can be [primary]. It
+	// need not be there yet. Only in modes with an active slave.
+	Primary string
+	// PrimaryReselect is when the primary takes over again
+	// [primary_reselect]. Default always.
+	PrimaryReselect PrimaryReselect
+
+	// XmitHashPolicy is what balance-xor hashes [xmit_hash_policy]. Default
+	// layer2.
+	XmitHashPolicy xmithash.Policy
+	// PacketsPerSlave is how many packets balance-rr sends on one slave before
+	// it goes on to the next [packets_per_slave], 1 to 65535. Default 1;
+	// negative picks a slave at random for each packet (Linux: 0).
+	PacketsPerSlave int
+
+	// NumGratARP is how many times the addresses are announced after a
+	// failover [num_grat_arp, num_unsol_na], 1 to 255. Default 1; negative
+	// none.
+	NumGratARP int
+	// PeerNotifDelay is the time between two announcements
+	// [peer_notif_delay], rounded down to a multiple of MIIMon. Default: one
+	// MIIMon.
+	PeerNotifDelay time.Duration
+
+	// AllSlavesActive delivers what inactive slaves receive
+	// [all_slaves_active]. Default off.
+	AllSlavesActive bool
+	// MinLinks is kept for 802.3ad [min_links]. Default 0.
+	MinLinks int
+
+	// RxDedup discards the copies that several slaves deliver of one frame
+	// [rx_dedup, not in Linux]. Default auto: on in broadcast, off elsewhere.
+	RxDedup RxDedup
+
+	// LinkAddress is the bond's MAC address. Default: that of the first slave,
+	// kept while the bond lives.
+	LinkAddress tcpip.LinkAddress
+	// MTU is the bond's MTU, 68 to 65535 bytes. Default: that of the first
+	// slave, or 1500 while there is none. It is set on every slave.
+	MTU uint32
+
+	// Clock drives monitors and delays. Default: the real clock.
+	Clock tcpip.Clock
+	// Rand returns random numbers, for packets_per_slave 0, made-up addresses
+	// and hash seeds. It is called from many goroutines. Default:
+	// math/rand/v2.
+	Rand func() uint64
+	// Logger receives what Linux would log. Default: nothing is logged;
+	// warnings are in the status too.
+	Logger *slog.Logger
+}
+
+// PrimaryReselect is when the primary slave takes over again.
+type PrimaryReselect uint8
+
+// The values of primary_reselect.
+const (
+	ReselectAlways  PrimaryReselect = 0 // as soon as it is up
+	ReselectBetter  PrimaryReselect = 1 // if it is faster than the active slave
+	ReselectFailure PrimaryReselect = 2 // only when the active slave fails
+)
+
+var reselectNames = []string{"always", "better", "failure"}
+
+// String returns Linux's name.
+func (p PrimaryReselect) String() string { return nameOf(reselectNames, uint64(p)) }
+
+// RxDedup is whether copies of a frame are discarded.
+type RxDedup uint8
+
+// The values of rx_dedup.
+const (
+	DedupAuto RxDedup = 0 // on in broadcast
+	DedupOff  RxDedup = 1
+	DedupOn   RxDedup = 2
+)
+
+var dedupNames = []string{"auto", "off", "on"}
+
+// String returns "auto", "off" or "on".
+func (d RxDedup) String() string { return nameOf(dedupNames, uint64(d)) }
+
+func nameOf(names []string, n uint64) string {
+	if n < uint64(len(names)) {
+		return names[n]
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// values returns the fields that are set as options by name, so that Go and
+// text settings pass the same checks.
+func (o *Options) values() (map[string]string, error) {
+	v := map[string]string{"mode": strconv.Itoa(int(o.Mode))}
+	var firstErr error
+	ms := func(name string, d time.Duration, off bool) {
+		switch {
+		case d == 0:
+		case d < 0 && off:
+			v[name] = "0"
+		case d < 0 || d%time.Millisecond != 0:
+			if firstErr == nil {
+				firstErr = &OptionError{name, d.String(), "a positive number of whole milliseconds", ErrInvalid}
+			}
+		default:
+			v[name] = strconv.FormatInt(d.Milliseconds(), 10)
+		}
+	}
+	count := func(name string, n int, off bool) {
+		switch {
+		case n == 0:
+		case n < 0 && off:
+			v[name] = "0"
+		default:
+			v[name] = strconv.Itoa(n)
+		}
+	}
+	ms("miimon", o.MIIMon, true)
+	ms("updelay", o.UpDelay, false)
+	ms("downdelay", o.DownDelay, false)
+	ms("peer_notif_delay", o.PeerNotifDelay, false)
+	count("packets_per_slave", o.PacketsPerSlave, true)
+	count("num_grat_arp", o.NumGratARP, true)
+	count("min_links", o.MinLinks, false)
+	count("primary_reselect", int(o.PrimaryReselect), false)
+	count("xmit_hash_policy", int(o.XmitHashPolicy), false)
+	count("rx_dedup", int(o.RxDedup), false)
+	if o.Primary != "" {
+		v["primary"] = o.Primary
+	}
+	if o.AllSlavesActive {
+		v["all_slaves_active"] = "1"
+	}
+	return v, firstErr
+}
+
+// config resolves o over the defaults, with all faults in one error.
+func (o *Options) config() (config, error) {
+	values, err := o.values()
+	if err != nil {
+		return config{}, err
+	}
+	ch := change{config: defaults()}
+	if err := ch.apply(values); err != nil {
+		return config{}, err
+	}
+	if o.MTU != 0 && (o.MTU < minMTU || o.MTU > maxMTU) {
+		return config{}, fmt.Errorf("MTU %d: %w: allowed are %d to %d", o.MTU, ErrMTU, minMTU, maxMTU)
+	}
+	if a := o.LinkAddress; a != "" {
+		if err := checkAddress(a); err != nil {
+			return config{}, err
+		}
+	}
+	return ch.config, nil
+}

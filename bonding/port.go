@@ -1,0 +1,96 @@
+package bonding
+
+import (
+	"bondstack/bonding/offload"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// port is what a slave's endpoint delivers to: the bond, as seen from that
+// slave. It takes no read section, since it calls nothing that Release takes
+// away: a frame of a released slave finds its slot given up.
+type port struct{ slave *slave }
+
+var _ stack.NetworkDispatcher = (*port)(nil)
+
+// groupBit is the bit of a packed address that makes it a group's.
+const groupBit = 1 << 40
+
+// broadcast48 is the packed broadcast address.
+const broadcast48 = 1<<48 - 1
+
+// DeliverNetworkPacket decides whether the bond takes a frame, and delivers it
+// as the bond's own. It implements stack.NetworkDispatcher.
+func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
+	c := &p.slave.counters
+	eth := pkt.LinkHeader().Slice()
+	if len(eth) < ethernetHeader {
+		c.drop(dropRxShort, 1)
+		return
+	}
+	s := p.slave.bond.snap.Load()
+	c.received(len(eth) + pkt.Data().Size())
+	reason := s.refuse(p.slave, eth, pkt)
+	if reason == accepted {
+		pkt.NetworkProtocolNumber = protocol
+		s.dispatcher.DeliverNetworkPacket(protocol, pkt)
+		return
+	}
+	if reason == dropRxInactive && p.slave.listener != nil {
+		p.slave.listener.DeliverNetworkPacket(protocol, pkt)
+		return
+	}
+	c.drop(reason, 1)
+}
+
+// DeliverLinkPacket does nothing: packet sockets are the NIC's, which sees what
+// the bond takes. It implements stack.NetworkDispatcher.
+func (p *port) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
+
+// accepted is refuse's answer for a frame that the bond takes.
+const accepted = numDropReasons
+
+// refuse returns why the bond does not take a frame of the slave, or accepted,
+// and then has marked the packet with whom it is for.
+func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) dropReason {
+	dst, src := mac48(eth), mac48(eth[6:])
+	switch {
+	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
+		return dropRxNotMember
+	case s.receivers[from.slot].inactive:
+		return dropRxInactive
+	case s.dispatcher == nil:
+		return dropRxNoNIC
+	case src == s.mac48:
+		return dropRxOwn
+	case dst == s.mac48:
+		pkt.PktType = tcpip.PacketHost
+	case dst == broadcast48:
+		pkt.PktType = tcpip.PacketBroadcast
+	case dst&groupBit != 0:
+		pkt.PktType = tcpip.PacketMulticast
+		from.counters.rx.multicast.Add(1)
+	case s.promiscuous:
+		pkt.PktType = tcpip.PacketOtherHost
+	default:
+		return dropRxOtherHost
+	}
+	// Checksums come first: a damaged frame must not make its good copy one too
+	// many.
+	if !from.vouchesFor(pkt) && offload.Verify(header.Ethernet(eth).Type(), pkt) == offload.Bad {
+		return dropRxChecksum
+	}
+	if s.copies != nil && s.copies.isCopy(from.slot, eth, pkt) {
+		return dropRxCopy
+	}
+	return accepted
+}
+
+// vouchesFor reports whether a frame's checksums need no look: the endpoint
+// says so for this frame, or for all that it delivers. What an endpoint claims
+// may change while it lives.
+func (s *slave) vouchesFor(pkt *stack.PacketBuffer) bool {
+	return pkt.RXChecksumValidated || s.ep.Capabilities()&stack.CapabilityRXChecksumOffload != 0
+}

@@ -1,0 +1,128 @@
+package bonding
+
+import "fmt"
+
+// Release takes a slave out of the bond. When it returns, no frame is or will
+// be written to the endpoint by the bond, nor delivered from it: its descriptor
+// may be closed and used again. The endpoint has the MAC address and MTU that
+// it had before; it is detached, and closing it is its maker's business.
+// Release waits for writes under way, so it must not be called from within one.
+func (b *Bond) Release(name string) error {
+	b.configMu.Lock()
+	defer b.configMu.Unlock()
+	var s *slave
+	var err error
+	b.control(func(now instant) {
+		if s = b.find(name); s == nil {
+			err = &SlaveError{"release", name, "the slaves are " + (&change{slaves: b.slaves}).slaveNames(), ErrNoSlave}
+			return
+		}
+		b.dismiss(s, now)
+	})
+	if err != nil {
+		return err
+	}
+	b.readers.Synchronize()
+	s.detach()
+	if b.promiscuous {
+		b.report(s.setPromiscuous(false))
+	}
+	if s.ep.LinkAddress() != s.permMAC {
+		s.ep.SetLinkAddress(s.permMAC)
+	}
+	if s.ep.MTU() != s.permMTU {
+		s.ep.SetMTU(s.permMTU)
+	}
+	b.control(func(instant) {
+		b.retired.add(s)
+		b.leaving = nil
+	})
+	return nil
+}
+
+// dismiss takes a slave out of all that is published next.
+func (b *Bond) dismiss(s *slave, now instant) {
+	s.released = true
+	s.setInactive()
+	list := make([]*slave, 0, len(b.slaves)-1)
+	for _, other := range b.slaves {
+		if other != s {
+			list = append(list, other)
+		}
+	}
+	b.slaves = list
+	b.dirty = true
+	if s == b.primary {
+		b.primary = nil
+	}
+	if s.permMAC == b.mac && len(list) > 0 {
+		b.warn("the bond keeps %s, the address of released slave %s: see that both are not on one network", b.mac, s.name)
+	}
+	b.slaveEvent(EventRelease, s)
+	if s == b.active {
+		b.changeActive(nil, now)
+		b.reselect(now)
+	}
+	b.leaving = s
+}
+
+// detach ends the endpoint's deliveries and its news.
+func (s *slave) detach() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+	s.ep.Attach(nil)
+	s.ep.Wait()
+}
+
+func (b *Bond) find(name string) *slave {
+	for _, s := range b.slaves {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// SetSlaveEnabled takes a slave out of use by hand, or back into it. It is
+// apart from the link's state: no news of the link brings a disabled slave
+// back.
+func (b *Bond) SetSlaveEnabled(name string, enabled bool) error {
+	return b.changeSlave(name, func(s *slave, now instant) {
+		s.disabled = !enabled
+		b.dirty = true
+		next := linkDown // no downdelay: whoever disables a slave means it
+		if enabled {
+			s.look()
+			next, s.until = b.firstLink(s, now)
+		}
+		b.propose(s, next, now)
+	})
+}
+
+// SetSlavePriority sets a slave's prio. Without a primary the active slave is
+// selected anew.
+func (b *Bond) SetSlavePriority(name string, priority int32) error {
+	return b.changeSlave(name, func(s *slave, now instant) {
+		s.prio = priority
+		b.dirty = true
+		switch {
+		case !b.config.mode.info().primary:
+		case b.primary != nil:
+			b.warn("slave %s: priority %d is kept, but the primary %s comes first", name, priority, b.primary.name)
+		default:
+			b.reselect(now)
+		}
+	})
+}
+
+func (b *Bond) changeSlave(name string, f func(*slave, instant)) error {
+	err := error(&SlaveError{"set", name, fmt.Sprintf("in bond %s", b.Name()), ErrNoSlave})
+	b.control(func(now instant) {
+		if s := b.find(name); s != nil {
+			f(s, now)
+			err = nil
+		}
+	})
+	return err
+}

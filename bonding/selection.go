@@ -1,0 +1,111 @@
+package bonding
+
+import "bondstack/link"
+
+// choose selects the active slave among slaves by Linux's rules. primary may be
+// nil; takeOver has it preferred once whatever primary_reselect says, and used
+// reports that this was made use of. It reads the slaves and changes nothing.
+func choose(slaves []*slave, active, primary *slave, reselect PrimaryReselect, takeOver bool, in passInput, miimon instant) (best *slave, used bool) {
+	candidate := primary
+	if candidate == nil || candidate.link != linkUp {
+		// Without a primary that is up, the slave of the greatest priority
+		// stands in for it. Equal priorities, as by default, make that the
+		// first one: so primary_reselect=always moves back to it whenever
+		// selection runs.
+		candidate = greatestUp(slaves)
+		if candidate == nil || candidate == active {
+			if active != nil && active.link == linkUp {
+				return active, false
+			}
+			return firstUsable(slaves, in, miimon), false
+		}
+	} else if takeOver {
+		return candidate, true
+	}
+	if active == nil || active.link != linkUp {
+		return candidate, false
+	}
+	switch reselect {
+	case ReselectAlways:
+		return candidate, false
+	case ReselectBetter:
+		if faster(candidate.state, active.state) {
+			return candidate, false
+		}
+	}
+	return active, false
+}
+
+// greatestUp returns the slave of the greatest priority whose link is up, the
+// first of equals.
+func greatestUp(slaves []*slave) *slave {
+	var best *slave
+	for _, s := range slaves {
+		if s.link == linkUp && (best == nil || s.prio > best.prio) {
+			best = s
+		}
+	}
+	return best
+}
+
+// firstUsable returns the first slave that is up; where none is, that one on
+// its way up which has waited longest, if it has waited at all.
+func firstUsable(slaves []*slave, in passInput, miimon instant) *slave {
+	var best *slave
+	for _, s := range slaves {
+		switch {
+		case s.link == linkUp:
+			return s
+		case s.link != linkBack || !s.usable():
+		case best != nil && best.until <= s.until:
+		case s.until-in.now <= instant(in.updelay)-miimon:
+			best = s // one pass at least has gone by since it came back
+		}
+	}
+	return best
+}
+
+// faster reports whether a link is better than another: of greater speed, or
+// of equal speed and greater duplex. What is unknown counts as greatest.
+func faster(a, b link.State) bool {
+	if a.Speed != b.Speed {
+		return a.Speed > b.Speed
+	}
+	return a.Duplex > b.Duplex
+}
+
+// reselect runs the selection and changes to what it chose.
+func (b *Bond) reselect(now instant) {
+	in := passInput{now: now, updelay: b.config.passes(b.config.updelay)}
+	best, used := choose(b.slaves, b.active, b.primary, b.config.reselect, b.takeOver, in, instant(b.config.miimon))
+	if used {
+		b.takeOver = false
+	}
+	b.changeActive(best, now)
+}
+
+// rematchPrimary finds the slave that the primary's name stands for. The name
+// is kept where there is none.
+func (b *Bond) rematchPrimary() {
+	b.primary = nil
+	for _, s := range b.slaves {
+		if s.name == b.config.primary {
+			b.primary, b.takeOver = s, true
+		}
+	}
+}
+
+// activate is active_slave: a switch by hand, once. An empty name lets the
+// selection decide.
+func (b *Bond) activate(name string, now instant) {
+	if name == "" {
+		b.changeActive(nil, now)
+		b.reselect(now)
+		return
+	}
+	for _, s := range b.slaves {
+		if s.name == name {
+			b.changeActive(s, now)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package bonding
+
+import (
+	"bondstack/link"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// SlaveOptions are the settings of one slave. Zero is the default of each.
+type SlaveOptions struct {
+	// Priority ranks the slaves in modes with an active one [prio]: the
+	// greatest that is up is preferred. Default 0.
+	Priority int32
+	// QueueID is shown in the status [queue_id], 0 to 16. gVisor's packets
+	// carry no queue mapping, so none is ever matched. Default 0.
+	QueueID uint16
+	// Disabled keeps the slave out of use whatever its link says, until
+	// SetSlaveEnabled.
+	Disabled bool
+	// Listener receives the frames of this slave that the bond does not take
+	// because the slave is inactive, as a packet socket on a Linux slave
+	// would: LLDP and other link-local control frames among them. It is
+	// called as the bond's own dispatcher would be. Default: none; the frames
+	// are counted and dropped.
+	Listener stack.NetworkDispatcher
+}
+
+// maxQueueID is the number of transmit queues of a Linux bond (tx_queues).
+const maxQueueID = 16
+
+// slave is one link of a bond. The first group never changes after enslaving
+// and is read by the data path; the second belongs to the control side.
+type slave struct {
+	name     string
+	bond     *Bond
+	ep       stack.LinkEndpoint
+	listener stack.NetworkDispatcher
+	slot     int    // index in snapshot.receivers and in the dedup table
+	room     uint32 // largest host GSO packet it takes whole; 0: none
+	counters slaveCounters
+
+	// The following are guarded by bond.mu.
+	linkMachine
+	state      link.State // as last looked at
+	lastLinkUp instant
+	backup     bool // role
+	rxInactive bool // receive is suppressed
+	disabled   bool // by hand
+	goneUntil  instant
+	permMAC    tcpip.LinkAddress // at the moment of enslaving
+	permMTU    uint32
+	failures   uint32
+	queueID    uint16
+	prio       int32
+	released   bool
+	cancel     func() // ends the state subscription
+}
+
+// look reads the link's present state.
+func (s *slave) look() { s.state = link.StateOf(s.ep) }
+
+// usable is Linux's "device up and carrier on", with what the user and the
+// data path have to say besides.
+func (s *slave) usable() bool { return !s.disabled && s.goneUntil == 0 && s.state.Usable() }
+
+// canTransmit reports whether the modes that spread may use the slave.
+func (s *slave) canTransmit() bool { return s.link == linkUp && !s.backup && s.usable() }
+
+func (s *slave) displayName(none string) string {
+	if s == nil {
+		return none
+	}
+	return s.name
+}
+
+// setActive and setInactive change the role as Linux does: all_slaves_active
+// keeps a backup receiving.
+func (s *slave) setActive() {
+	s.backup = false
+	s.rxInactive = false
+}
+
+func (s *slave) setInactive() {
+	s.backup = true
+	s.rxInactive = !s.bond.config.allSlavesActive
+}
+
+// isEthernet reports whether an endpoint carries Ethernet frames.
+func isEthernet(ep stack.LinkEndpoint) bool {
+	return ep.ARPHardwareType() == header.ARPHardwareEther
+}

@@ -1,0 +1,137 @@
+package bonding
+
+import (
+	"bondstack/bonding/xmithash"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// snapshot is everything that the data path reads. Bond.publish builds it on
+// the control side and stores it with one atomic operation; nobody changes it
+// afterwards. It is read by WritePackets inside a read section, and by the
+// slaves' ports.
+type snapshot struct {
+	write      writeFunc
+	mac        tcpip.LinkAddress
+	mac48      uint64
+	dispatcher stack.NetworkDispatcher // nil while no NIC has the bond
+
+	// all are the slaves in the order of enslaving.
+	all []*slave
+	// up are those of all that broadcast uses: link up, whatever the role.
+	up []*slave
+	// usable are those that may transmit, in the same order (Linux's usable
+	// array): the hash and the turn pick from these.
+	usable []*slave
+	// turn maps a number of balance-rr to a slave: its own, or the next one
+	// that may transmit. It is empty where none may.
+	turn []*slave
+	// active is Linux's curr_active_slave, in every mode.
+	active *slave
+	// standby are the slaves that take over, best first, when the active
+	// one's link turns out to be gone while a packet is sent.
+	standby []*slave
+
+	hash            xmithash.Func
+	packetsPerSlave uint32
+	// bond holds what outlives a snapshot: the turn's counter, counters of
+	// drops, the source of randomness.
+	bond *Bond
+
+	// receivers is indexed by slave.slot.
+	receivers []receiver
+	copies    *copies // nil: copies are not discarded
+	// promiscuous takes unicast frames for other addresses too.
+	promiscuous bool
+}
+
+// receiver is how frames from one slave are received.
+type receiver struct {
+	slave    *slave // nil: no slave has the slot
+	inactive bool
+}
+
+// writeFunc sends a list by a mode. It returns how many packets slaves took.
+type writeFunc func(s *snapshot, pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error)
+
+// build makes a snapshot of the control side's present state.
+func (b *Bond) build() *snapshot {
+	s := &snapshot{
+		write:           b.config.mode.writer(),
+		mac:             b.mac,
+		mac48:           mac48([]byte(b.mac)),
+		dispatcher:      b.dispatcher,
+		all:             append([]*slave(nil), b.slaves...),
+		active:          b.active,
+		hash:            b.config.policy.Func(xmithash.VLAN),
+		packetsPerSlave: b.config.packetsPerSlave,
+		bond:            b,
+		copies:          b.copies,
+		promiscuous:     b.promiscuous,
+	}
+	for _, sl := range s.all {
+		for len(s.receivers) <= sl.slot {
+			s.receivers = append(s.receivers, receiver{})
+		}
+		s.receivers[sl.slot] = receiver{slave: sl, inactive: sl.rxInactive}
+		if sl.link == linkUp && sl.usable() {
+			s.up = append(s.up, sl)
+		}
+		if sl.canTransmit() {
+			s.usable = append(s.usable, sl)
+		}
+	}
+	s.turn = turns(s.all)
+	s.standby = standby(s.up, s.active)
+	return s
+}
+
+// turns maps each index to the slave that sends for it: the first at or after
+// it that may transmit, else the first before it.
+func turns(all []*slave) []*slave {
+	turn := make([]*slave, len(all))
+	var next *slave
+	for range 2 { // the second round wraps
+		for i := len(all) - 1; i >= 0; i-- {
+			if all[i].canTransmit() {
+				next = all[i]
+			}
+			turn[i] = next
+		}
+	}
+	if next == nil {
+		return nil
+	}
+	return turn
+}
+
+// standby orders the slaves that are up, but for the active one, by priority;
+// equals stay in the order of enslaving.
+func standby(up []*slave, active *slave) []*slave {
+	var list []*slave
+	for _, s := range up {
+		if s == active {
+			continue
+		}
+		i := len(list)
+		for i > 0 && list[i-1].prio < s.prio {
+			i--
+		}
+		list = append(list, nil)
+		copy(list[i+1:], list[i:])
+		list[i] = s
+	}
+	return list
+}
+
+// mac48 packs an Ethernet address, so that comparing two is one instruction.
+// addr has at least six bytes, or the result is zero.
+func mac48(addr []byte) uint64 {
+	if len(addr) < 6 {
+		return 0
+	}
+	_ = addr[5]
+	return uint64(addr[0])<<40 | uint64(addr[1])<<32 | uint64(addr[2])<<24 |
+		uint64(addr[3])<<16 | uint64(addr[4])<<8 | uint64(addr[5])
+}

@@ -1,0 +1,164 @@
+package bonding
+
+import (
+	"fmt"
+
+	"bondstack/link"
+)
+
+// Status is the state of a bond at one moment: what Linux shows of one, and the
+// counters. The JSON form is stable: fields are added, never changed.
+type Status struct {
+	Name            string            `json:"name"`
+	Mode            Mode              `json:"mode"`
+	MACAddress      string            `json:"mac_address"`
+	MTU             uint32            `json:"mtu"`
+	Up              bool              `json:"up"`      // a NIC has the bond
+	Carrier         bool              `json:"carrier"` // the link of a slave is up
+	SpeedMbps       *uint32           `json:"speed_mbps"`
+	Duplex          string            `json:"duplex"`
+	ActiveSlave     string            `json:"active_slave"`
+	Primary         string            `json:"primary"` // by name, there or not
+	PrimaryReselect string            `json:"primary_reselect"`
+	XmitHashPolicy  string            `json:"xmit_hash_policy"`
+	MIIMonMs        uint64            `json:"miimon_ms"`
+	UpDelayMs       uint64            `json:"updelay_ms"`
+	DownDelayMs     uint64            `json:"downdelay_ms"`
+	PeerNotifMs     uint64            `json:"peer_notif_delay_ms"`
+	Options         map[string]string `json:"options"` // all, as SetOption reads them
+	Counters        Counters          `json:"counters"`
+	Slaves          []SlaveStatus     `json:"slaves"`   // in the order of enslaving
+	Warnings        []string          `json:"warnings"` // what looks odd at this moment
+
+	showsHash    bool
+	showsPrimary bool
+	primaryHere  bool
+	policy       uint8
+	longMode     string
+}
+
+// SlaveStatus is the state of one slave.
+type SlaveStatus struct {
+	Name             string   `json:"name"`
+	State            string   `json:"state"`      // active or backup
+	MIIStatus        string   `json:"mii_status"` // up, going down, down or going back
+	Usable           bool     `json:"usable"`     // the link itself says that frames can pass
+	Enabled          bool     `json:"enabled"`    // not disabled by hand
+	SpeedMbps        *uint32  `json:"speed_mbps"` // null where unknown
+	Duplex           string   `json:"duplex"`
+	LinkFailureCount uint32   `json:"link_failure_count"`
+	PermHWAddr       string   `json:"perm_hwaddr"`
+	MACAddress       string   `json:"mac_address"`
+	MTU              uint32   `json:"mtu"`
+	Priority         int32    `json:"prio"`
+	QueueID          uint16   `json:"queue_id"`
+	Receives         bool     `json:"receives"` // frames from it are delivered
+	Counters         Counters `json:"counters"`
+}
+
+// Counters count frames and bytes with their Ethernet headers, and drops by
+// reason. A GSO packet counts as one frame. They only grow: those of a bond are
+// the sums over its slaves, the released ones too.
+type Counters struct {
+	TxPackets   uint64            `json:"tx_packets"`
+	TxBytes     uint64            `json:"tx_bytes"`
+	RxPackets   uint64            `json:"rx_packets"`
+	RxBytes     uint64            `json:"rx_bytes"`
+	RxMulticast uint64            `json:"rx_multicast"`
+	TxDropped   uint64            `json:"tx_dropped"`
+	RxDropped   uint64            `json:"rx_dropped"`
+	Drops       map[string]uint64 `json:"drops"`
+}
+
+func (t *totals) counters() Counters {
+	c := Counters{TxPackets: t.txPackets, TxBytes: t.txBytes, RxPackets: t.rxPackets, RxBytes: t.rxBytes,
+		RxMulticast: t.rxMulticast, Drops: t.dropMap()}
+	for i, n := range t.drops {
+		if dropReason(i) < dropRxShort {
+			c.TxDropped += n
+		} else {
+			c.RxDropped += n
+		}
+	}
+	return c
+}
+
+// Status returns the bond's present state.
+func (b *Bond) Status() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, mode := &b.config, b.config.mode.info()
+	sum := b.retired
+	sum.addDrops(&b.drops)
+	if b.leaving != nil {
+		sum.add(b.leaving)
+	}
+	st := Status{
+		Name: b.Name(), Mode: c.mode, MACAddress: b.mac.String(), MTU: b.MTU(),
+		Up: b.dispatcher != nil, Carrier: b.carrier,
+		Primary: c.primary, PrimaryReselect: c.reselect.String(), XmitHashPolicy: c.policy.String(),
+		MIIMonMs: ms(c.miimon), UpDelayMs: ms(c.passes(c.updelay)), DownDelayMs: ms(c.passes(c.downdelay)),
+		PeerNotifMs: ms(c.passes(c.peerNotifDelay)),
+		Options:     map[string]string{}, Warnings: b.warnings(),
+		Slaves:    make([]SlaveStatus, 0, len(b.slaves)),
+		showsHash: mode.hash, showsPrimary: mode.primary, primaryHere: b.primary != nil,
+		policy: uint8(c.policy), longMode: mode.long,
+	}
+	if mode.primary {
+		st.ActiveSlave = b.active.displayName("")
+	}
+	for i := range optionTable {
+		if o := &optionTable[i]; o.get != nil {
+			st.Options[o.name] = o.get(c)
+		}
+	}
+	for _, s := range b.slaves {
+		sum.add(s)
+		st.Slaves = append(st.Slaves, s.status())
+	}
+	st.Counters = sum.counters()
+	state := b.linkState()
+	st.SpeedMbps, st.Duplex = knownSpeed(state), state.Duplex.String()
+	return st
+}
+
+func (s *slave) status() SlaveStatus {
+	var t totals
+	t.add(s)
+	st := SlaveStatus{
+		Name: s.name, State: "active", MIIStatus: s.link.String(),
+		Usable: s.state.Usable(), Enabled: !s.disabled,
+		SpeedMbps: knownSpeed(s.state), Duplex: s.state.Duplex.String(),
+		LinkFailureCount: s.failures, PermHWAddr: s.permMAC.String(), MACAddress: s.ep.LinkAddress().String(),
+		MTU: s.ep.MTU(), Priority: s.prio, QueueID: s.queueID, Receives: !s.rxInactive,
+		Counters: t.counters(),
+	}
+	if s.backup {
+		st.State = "backup"
+	}
+	return st
+}
+
+func knownSpeed(s link.State) *uint32 {
+	if s.Speed == link.SpeedUnknown {
+		return nil
+	}
+	return &s.Speed
+}
+
+// warnings lists what looks odd in the present state, for people.
+func (b *Bond) warnings() []string {
+	list := []string{}
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	c := &b.config
+	if c.miimon == 0 {
+		add(unmonitored)
+	}
+	if c.mode.info().primary && c.primary != "" && b.primary == nil {
+		add("primary %s is not among the slaves; it is taken when it is enslaved", c.primary)
+	}
+	if int(c.minLinks) > len(b.slaves) && c.minLinks > 0 {
+		add("min_links is %d, but there are %d slaves", c.minLinks, len(b.slaves))
+	}
+	return list
+}

@@ -1,0 +1,78 @@
+package bonding
+
+import (
+	"bondstack/bonding/offload"
+	"bondstack/link"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// send writes a list to the slave, whole if the slave can take it so. It
+// returns how many packets the slave took. What it did not take for lack of
+// room is counted as dropped here; what it did not take because its link is
+// gone is left to the mode, which may have another slave, and then the error
+// is one for which link.Gone is true.
+func (s *slave) send(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
+	if s.room < gsoMaxSize && needsOffload(pkts, s.room) {
+		return s.sendPrepared(pkts, stripe)
+	}
+	n, err := s.ep.WritePackets(pkts)
+	s.counters.sent(pkts, n, stripe)
+	if n == pkts.Len() {
+		return n, nil
+	}
+	return s.sendRest(pkts, n, err, stripe)
+}
+
+// sendRest goes on after a slave took only the first n packets: for as long as
+// each attempt moves forward. There is no waiting: a slave that takes nothing
+// has no room, and TCP is told by the loss.
+func (s *slave) sendRest(pkts stack.PacketBufferList, n int, err tcpip.Error, stripe uint32) (int, tcpip.Error) {
+	skip(&pkts, n)
+	sent := n
+	for n > 0 && pkts.Len() > 0 && (err == nil || !link.Gone(err)) {
+		n, err = s.ep.WritePackets(pkts)
+		s.counters.sent(pkts, n, stripe)
+		skip(&pkts, n)
+		sent += n
+	}
+	switch {
+	case pkts.Len() == 0:
+		return sent, nil
+	case err == nil:
+		err = &tcpip.ErrNoBufferSpace{}
+	case link.Gone(err):
+		return sent, err
+	}
+	s.counters.drop(dropReasonOf(err), pkts.Len())
+	return sent, err
+}
+
+// dropReasonOf names why a slave did not take a packet.
+func dropReasonOf(err tcpip.Error) dropReason {
+	switch err.(type) {
+	case *tcpip.ErrNoBufferSpace, *tcpip.ErrWouldBlock:
+		return dropTxNoBuffer
+	default:
+		return dropTxError
+	}
+}
+
+// skip drops the first n packets from a list, without their references.
+func skip(pkts *stack.PacketBufferList, n int) {
+	for range n {
+		pkts.PopFront()
+	}
+}
+
+// needsOffload reports whether a packet of the list is more than the slave can
+// do: room is its largest host GSO packet, or 0.
+func needsOffload(pkts stack.PacketBufferList, room uint32) bool {
+	for _, pkt := range pkts.AsSlice() {
+		if offload.Needs(pkt, room) != offload.Nothing {
+			return true
+		}
+	}
+	return false
+}
