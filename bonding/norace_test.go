@@ -1,0 +1,5 @@
+//go:build !race
+
+package bonding_test
+
+const raceEnabled = false
