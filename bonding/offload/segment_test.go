@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"sync"
 	"testing"
 
 	"bondstack/bonding/offload"
@@ -427,5 +428,72 @@ func TestWithoutHeaders(t *testing.T) {
 			t.Errorf("%d bytes: no error", n)
 		}
 		pkt.DecRef()
+	}
+}
+
+// TestConcurrentReaders has one packet cut, completed and judged by several
+// goroutines at once, as when a bond broadcasts it.
+func TestConcurrentReaders(t *testing.T) {
+	r := newRand(t)
+	s := randomSpec(r, 20000)
+	s.flags, s.mss = 0, 1000
+	pkt := s.build()
+	defer pkt.DecRef()
+	want := slowFrames(&s, flat(pkt), 1000)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			var list stack.PacketBufferList
+			for range 20 {
+				if err := offload.Segment(pkt, &list); err != nil {
+					t.Error(err)
+				}
+				for i, seg := range list.AsSlice() {
+					if !bytes.Equal(flat(seg), want[i]) {
+						t.Errorf("frame %d is wrong", i)
+					}
+				}
+				list.Reset()
+				seg, err := offload.Complete(pkt)
+				if err != nil {
+					t.Error(err)
+				}
+				seg.DecRef()
+				offload.Needs(pkt, 0)
+				offload.Verify(s.proto(), pkt)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestSegmentForwarded cuts a packet whose IP and TCP headers were received,
+// and consumed, and only the link header pushed.
+func TestSegmentForwarded(t *testing.T) {
+	r := newRand(t)
+	for _, v6 := range []bool{false, true} {
+		s := spec{v6: v6, ext: v6, mss: 100, payload: randomBytes(r, 1234), cuts: []int{1234}, tcpWords: 3, seq: 7}
+		out := s.build()
+		whole := flat(out)
+		options := out.GSOOptions
+		out.DecRef()
+		pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{
+			ReserveHeaderBytes: 20,
+			Payload:            bufferOf(whole[14:], []int{3, 30, len(whole) - 14 - 33}),
+		})
+		defer pkt.DecRef()
+		pkt.NetworkHeader().Consume(s.netLen())
+		pkt.TransportHeader().Consume(s.tcpLen())
+		copy(pkt.LinkHeader().Push(14), whole)
+		pkt.NetworkProtocolNumber, pkt.TransportProtocolNumber = s.proto(), 6
+		pkt.GSOOptions = options
+		var list stack.PacketBufferList
+		defer list.Reset()
+		if err := offload.Segment(pkt, &list); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range slowFrames(&s, whole, 100) {
+			checkFrame(t, &s, pkt, list.AsSlice()[i], want)
+		}
 	}
 }
