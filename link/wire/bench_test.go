@@ -1,6 +1,12 @@
 package wire_test
 
 import (
+	"runtime"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"bondstack/link/linktest"
 	"fmt"
 	"sync"
 	"testing"
@@ -62,5 +68,55 @@ func benchmarkTCP(b *testing.B, opts wire.Options, streams int) {
 	b.ReportMetric(float64(s.Stats().TCP.Retransmits.Value()), "retransmits")
 	if d := x.Stats().Tx; d != (wire.TxDrops{}) {
 		b.Logf("drops: %+v", d)
+	}
+}
+
+// BenchmarkFrame moves frames from one goroutine to a dispatcher that counts
+// them, without a netstack.
+func BenchmarkFrame(b *testing.B) {
+	for _, bb := range []struct {
+		name    string
+		payload int
+		batch   int
+		sync    bool
+		delay   time.Duration
+	}{
+		{name: "mtu/batch=1", payload: 1400, batch: 1},
+		{name: "mtu/batch=32", payload: 1400, batch: 32},
+		{name: "gso/batch=1", payload: 60000, batch: 1},
+		{name: "mtu/batch=1/synchronous", payload: 1400, batch: 1, sync: true},
+		{name: "mtu/batch=32/delay", payload: 1400, batch: 32, delay: time.Microsecond},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			x, y, err := wire.New(wire.Options{Synchronous: bb.sync, A: wire.EndOptions{Impairments: wire.Impairments{Delay: bb.delay}}, B: wire.EndOptions{Promiscuous: true}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer x.Close()
+			defer y.Close()
+			var count linktest.Counter
+			y.Attach(&count)
+			frame := linktest.Flow4(0).TCP(linktest.Segment{Payload: make([]byte, bb.payload)})
+			var kept stack.PacketBufferList
+			for range bb.batch {
+				kept.PushBack(linktest.GSOPacket(frame, 1448))
+			}
+			defer kept.DecRef()
+			b.ResetTimer()
+			full := 0
+			for sent := 0; sent < b.N; {
+				n, err := x.WritePackets(kept) // a wire leaves the list as it is
+				if err != nil {
+					full++
+					runtime.Gosched()
+				}
+				sent += n
+			}
+			for count.Packets.Load()+y.Stats().Rx.QueueFull < uint64(b.N) {
+				runtime.Gosched()
+			}
+			b.ReportMetric(float64(full)/float64(b.N), "full/op")
+		})
 	}
 }

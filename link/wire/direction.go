@@ -24,10 +24,10 @@ type direction struct {
 	seed [2]uint64
 }
 
-func (d *direction) init(to *Endpoint, opts *Options, end uint64) {
+func (d *direction) init(to *Endpoint, opts *Options, end uint64, inline bool) {
 	d.to = to
 	d.seed = [2]uint64{opts.Seed, end}
-	d.queue.init(opts.QueueFrames, opts.QueueBytes, opts.Synchronous, to.receive)
+	d.queue.init(opts.QueueFrames, opts.QueueBytes, inline, to.receive)
 }
 
 // send takes over frames and returns how many were taken; the references of the
@@ -75,6 +75,15 @@ func (e *Endpoint) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) 
 		}
 	}
 	return done, nil
+}
+
+// writeOne sends one packet, or counts why not.
+func (e *Endpoint) writeOne(pkt *stack.PacketBuffer) {
+	if w := e.state.word.Load(); w&stateUsable != stateUsable {
+		e.writeUnusable(w, 1)
+	} else if e.writeBurst([]*stack.PacketBuffer{pkt}) == 0 {
+		e.stats.txQueueFull.Add(1)
+	}
 }
 
 // writeUnusable accounts for frames that cannot be sent.

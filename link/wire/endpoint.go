@@ -34,19 +34,30 @@ type Endpoint struct {
 	// this end, and stays set: it cannot say that checksums are right.
 	unsure atomic.Bool
 
+	// spread are the ends that a switch passes this end's frames on to. It is
+	// set before any frame flows.
+	spread []*Endpoint
+
 	// mu guards onClose.
 	mu      sync.Mutex
 	onClose func()
 }
 
-// newEndpoint makes end number i.
-func newEndpoint(c *cable, opts *Options, own *EndOptions, i uint64) *Endpoint {
+func newEndpoint(c *cable, opts *Options, own *EndOptions) *Endpoint {
 	e := &Endpoint{cable: c}
 	e.mtu.Store(opts.MTU)
 	e.filter.init(own.Address, own.Promiscuous)
 	e.state.up = true
-	e.in.init(e, opts, i)
 	return e
+}
+
+// doubt has the end, and those that its frames are passed on to, no longer claim
+// that received checksums are right.
+func (e *Endpoint) doubt() {
+	e.unsure.Store(true)
+	for _, other := range e.spread {
+		other.unsure.Store(true)
+	}
 }
 
 // MTU implements stack.LinkEndpoint.

@@ -83,7 +83,7 @@ func (e *Endpoint) SetPromiscuous(on bool) error {
 // added: they are always let through, and adding one does nothing.
 func (e *Endpoint) AddLinkAddress(addr tcpip.LinkAddress) error {
 	if len(addr) != 6 {
-		return fmt.Errorf("wire: address to add is %q, allowed are six bytes", addr)
+		return fmt.Errorf("wire: address to add is %v, allowed are six bytes", addr)
 	}
 	e.filter.update(func(s *filterSnapshot) {
 		if s.more == nil {
@@ -97,7 +97,7 @@ func (e *Endpoint) AddLinkAddress(addr tcpip.LinkAddress) error {
 // RemoveLinkAddress implements link.FilterEndpoint.
 func (e *Endpoint) RemoveLinkAddress(addr tcpip.LinkAddress) error {
 	if len(addr) != 6 {
-		return fmt.Errorf("wire: address to remove is %q, allowed are six bytes", addr)
+		return fmt.Errorf("wire: address to remove is %v, allowed are six bytes", addr)
 	}
 	e.filter.update(func(s *filterSnapshot) { delete(s.more, mac([]byte(addr))) })
 	return nil

@@ -108,7 +108,7 @@ func (e *Endpoint) setImpairments(im Impairments) {
 	held := d.held
 	c.mu.Unlock()
 	if im.Corrupt > 0 {
-		d.to.unsure.Store(true)
+		d.to.doubt()
 	}
 	held.set(im)
 }

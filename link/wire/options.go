@@ -107,7 +107,7 @@ func (o *Options) validate() error {
 func (o *EndOptions) validate(end string) error {
 	var errs []error
 	if o.Address != "" && !validAddress(o.Address) {
-		errs = append(errs, fmt.Errorf("wire: address of end %s is %q, allowed are six bytes that are not zero nor a group address", end, o.Address))
+		errs = append(errs, fmt.Errorf("wire: address of end %s is %v, allowed are six bytes that are not zero nor a group address", end, o.Address))
 	}
 	if err := o.Impairments.validate(); err != nil {
 		errs = append(errs, fmt.Errorf("end %s: %w", end, err))

@@ -50,9 +50,8 @@ import (
 
 // cable is what both ends share.
 type cable struct {
-	clock       tcpip.Clock
-	gso         bool // both ends allow it
-	synchronous bool
+	clock tcpip.Clock
+	gso   bool // both ends allow it
 
 	// mu guards the following, and orders changes of the ends' states.
 	mu      sync.Mutex
@@ -71,22 +70,30 @@ func New(opts Options) (a, b *Endpoint, err error) {
 	if err := opts.validate(); err != nil {
 		return nil, nil, err
 	}
+	a, b = newWire(opts, false)
+	return a, b, nil
+}
+
+// newWire is New with options that are valid. With inlineB, frames to end b are
+// delivered by those who write them.
+func newWire(opts Options, inlineB bool) (a, b *Endpoint) {
 	opts.setDefaults()
 	c := &cable{
-		clock:       opts.Clock,
-		gso:         !opts.DisableGSO && !opts.A.DisableGSO && !opts.B.DisableGSO,
-		synchronous: opts.Synchronous,
-		carrier:     true,
-		speed:       opts.Speed,
-		duplex:      opts.Duplex,
+		clock:   opts.Clock,
+		gso:     !opts.DisableGSO && !opts.A.DisableGSO && !opts.B.DisableGSO,
+		carrier: true,
+		speed:   opts.Speed,
+		duplex:  opts.Duplex,
 	}
-	a = newEndpoint(c, &opts, &opts.A, 0)
-	b = newEndpoint(c, &opts, &opts.B, 1)
+	a = newEndpoint(c, &opts, &opts.A)
+	b = newEndpoint(c, &opts, &opts.B)
+	a.in.init(a, &opts, 0, opts.Synchronous)
+	b.in.init(b, &opts, 1, opts.Synchronous || inlineB)
 	a.peer, b.peer = b, a
 	c.ends = [2]*Endpoint{a, b}
 	a.state.word.Store(c.stateWord(a))
 	b.state.word.Store(c.stateWord(b))
 	a.setImpairments(opts.A.Impairments)
 	b.setImpairments(opts.B.Impairments)
-	return a, b, nil
+	return a, b
 }
