@@ -96,3 +96,14 @@ func (m *Mode) UnmarshalText(text []byte) (err error) {
 	*m, err = ParseMode(string(text))
 	return err
 }
+
+// AvailableModes returns the modes that this version can run.
+func AvailableModes() []Mode {
+	var list []Mode
+	for i := range modes {
+		if m := Mode(i); m.available() {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -82,13 +82,7 @@ func setMode(ch *change, text string) error {
 		return &OptionError{Reason: "allowed are " + strings.Join(ModeNames(), ", "), Err: ErrInvalid}
 	}
 	if !m.available() {
-		var here []Mode
-		for i := range modes {
-			if Mode(i).available() {
-				here = append(here, Mode(i))
-			}
-		}
-		return &OptionError{Reason: "mode " + m.String() + " is not here yet; available are " + joinModes(here), Err: ErrUnavailable}
+		return &OptionError{Reason: "mode " + m.String() + " is not here yet; available are " + joinModes(AvailableModes()), Err: ErrUnavailable}
 	}
 	ch.mode = m
 	return nil

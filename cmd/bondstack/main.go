@@ -35,6 +35,7 @@ type command struct {
 
 // commands is in the order in which the help lists them.
 var commands = []command{
+	{"bench", "measure TCP on a bond beside a bare link, in memory", runBench},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"version", "tell the version of this program", runVersion},
 }

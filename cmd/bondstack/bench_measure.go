@@ -1,0 +1,128 @@
+package main
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/stack"
+)
+
+// benchResult is what one mode gave.
+type benchResult struct {
+	Mode            bonding.Mode `json:"mode"`
+	Links           int          `json:"links"`
+	Streams         int          `json:"streams"`
+	BareGbps        []float64    `json:"bare_gbps"`
+	BondGbps        []float64    `json:"bond_gbps"`
+	Ratio           *spreadOf    `json:"ratio"`
+	BondingCPU      *float64     `json:"bonding_cpu_percent"`
+	BareRetransmits uint64       `json:"bare_retransmits"`
+	BondRetransmits uint64       `json:"bond_retransmits"`
+	CPUSamples      int64        `json:"cpu_samples"`
+	Slaves          []slaveShare `json:"slaves"`
+}
+
+// spreadOf is the least, the middle and the greatest of some figures.
+type spreadOf struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+}
+
+// slaveShare is what one slave of the sending end carried, the acknowledgements
+// of the other direction apart. Share is null where nothing was carried.
+type slaveShare struct {
+	Name    string   `json:"name"`
+	Packets uint64   `json:"tx_packets"`
+	Bytes   uint64   `json:"tx_bytes"`
+	Share   *float64 `json:"tx_share"`
+}
+
+// inForce is what the figures depend on beside the flags.
+type inForce struct {
+	Stack      stack.Settings `json:"stack"`
+	GOMAXPROCS int            `json:"gomaxprocs"`
+	CPUs       int            `json:"cpus"`
+	OS         string         `json:"os"`
+	Arch       string         `json:"arch"`
+	Go         string         `json:"go"`
+}
+
+// minSamples is how many CPU samples a share needs to mean something.
+const minSamples = 2000
+
+// measure runs the rounds of one mode: bare and bond in turn, so that a machine
+// that slows down slows both.
+func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress) (benchResult, error) {
+	res := benchResult{Mode: mode, Links: s.Links, Streams: s.Streams, Slaves: []slaveShare{}}
+	bare, err := s.newRig(nil)
+	if err != nil {
+		return res, err
+	}
+	defer bare.close()
+	bond, err := s.newRig(&mode)
+	if err != nil {
+		return res, err
+	}
+	defer bond.close()
+	s.InForce = inForce{bond.sender.Settings(), runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()}
+	var prof profiler
+	var ratios []float64
+	for i := range s.Rounds {
+		p.step("%s: round %d of %d", mode, i+1, s.Rounds)
+		x, err := bare.round(s.Streams, d, func(bool) {})
+		if err != nil {
+			return res, err
+		}
+		y, err := bond.round(s.Streams, d, prof.measured)
+		if err != nil {
+			return res, err
+		}
+		res.BareGbps = append(res.BareGbps, round3(x/1e9))
+		res.BondGbps = append(res.BondGbps, round3(y/1e9))
+		if x > 0 {
+			ratios = append(ratios, y/x)
+		}
+	}
+	if prof.err != nil {
+		return res, prof.err
+	}
+	res.Ratio = spread(ratios)
+	res.CPUSamples, res.BondingCPU = prof.samples, prof.percent()
+	res.BareRetransmits, res.BondRetransmits = bare.retransmits(), bond.retransmits()
+	res.Slaves = shares(bond.bond.Status())
+	return res, nil
+}
+
+// spread returns nil for no figures: a ratio of nothing is none.
+func spread(v []float64) *spreadOf {
+	if len(v) == 0 {
+		return nil
+	}
+	v = slices.Sorted(slices.Values(v))
+	mid := v[len(v)/2]
+	if len(v)%2 == 0 {
+		mid = (mid + v[len(v)/2-1]) / 2
+	}
+	return &spreadOf{round3(v[0]), round3(mid), round3(v[len(v)-1])}
+}
+
+func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }
+
+func shares(st bonding.Status) []slaveShare {
+	var total uint64
+	for _, s := range st.Slaves {
+		total += s.Counters.TxBytes
+	}
+	list := make([]slaveShare, len(st.Slaves))
+	for i, s := range st.Slaves {
+		list[i] = slaveShare{Name: s.Name, Packets: s.Counters.TxPackets, Bytes: s.Counters.TxBytes}
+		if total > 0 {
+			share := round3(float64(s.Counters.TxBytes) / float64(total))
+			list[i].Share = &share
+		}
+	}
+	return list
+}

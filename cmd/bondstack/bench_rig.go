@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/link/wire"
+	"bondstack/stack"
+
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// rig is two hosts, joined by one wire or by a bond of several at each end.
+type rig struct {
+	sender, receiver *stack.Host
+	bond             *bonding.Bond // the sender's, or nil
+	sink             net.Listener
+	received         atomic.Int64 // bytes
+	readers          sync.WaitGroup
+}
+
+const benchPort = 5001 // iperf's
+
+// newRig builds a rig: bare where bond is nil.
+func (s *benchSettings) newRig(mode *bonding.Mode) (*rig, error) {
+	r := &rig{}
+	a, b, err := s.ends(r, mode)
+	if err != nil {
+		return nil, err
+	}
+	if r.sender, err = stack.NewHost(a, hostAt("10.0.0.1/24")); err != nil {
+		a.Close()
+		b.Close()
+		return nil, err
+	}
+	if r.receiver, err = stack.NewHost(b, hostAt("10.0.0.2/24")); err != nil {
+		r.sender.Close()
+		b.Close()
+		return nil, err
+	}
+	if r.sink, err = r.receiver.Listen("tcp", fmt.Sprintf(":%d", benchPort)); err != nil {
+		r.close()
+		return nil, err
+	}
+	r.readers.Add(1)
+	go r.accept()
+	return r, nil
+}
+
+func hostAt(cidr string) stack.HostOptions {
+	return stack.HostOptions{Addresses: []netip.Prefix{netip.MustParsePrefix(cidr)}}
+}
+
+// ends returns what the two hosts stand on.
+func (s *benchSettings) ends(r *rig, mode *bonding.Mode) (a, b netstack.LinkEndpoint, err error) {
+	if mode == nil {
+		return s.wire()
+	}
+	o := bonding.Options{Mode: *mode, XmitHashPolicy: s.policy}
+	x, err := bonding.New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	y, err := bonding.New(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range s.Links {
+		e, f, err := s.wire()
+		if err != nil {
+			return nil, nil, err
+		}
+		name := fmt.Sprintf("eth%d", i)
+		err = errors.Join(x.Enslave(name, e, bonding.SlaveOptions{}), y.Enslave(name, f, bonding.SlaveOptions{}))
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	r.bond = x
+	return x, y, nil
+}
+
+func (s *benchSettings) wire() (a, b netstack.LinkEndpoint, err error) {
+	end := wire.EndOptions{Impairments: wire.Impairments{Rate: s.Rate}}
+	return wireEnds(wire.New(wire.Options{DisableGSO: !s.GSO, A: end, B: end}))
+}
+
+func wireEnds(a, b *wire.Endpoint, err error) (netstack.LinkEndpoint, netstack.LinkEndpoint, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	return a, b, nil
+}
+
+func (r *rig) close() {
+	r.sender.Close()
+	r.receiver.Close()
+	r.readers.Wait()
+}
+
+// chunk is how much a stream writes and reads at once.
+const chunk = 256 << 10
+
+// accept counts what comes on every connection.
+func (r *rig) accept() {
+	defer r.readers.Done()
+	for {
+		c, err := r.sink.Accept()
+		if err != nil {
+			return
+		}
+		r.readers.Add(1)
+		go func() {
+			defer r.readers.Done()
+			defer c.Close()
+			buf := make([]byte, chunk)
+			for {
+				n, err := c.Read(buf)
+				r.received.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// warmUp is how long the streams run before a round is timed: past slow start.
+func warmUp(d time.Duration) time.Duration { return min(d/4, 200*time.Millisecond) }
+
+// dialTimeout bounds how long a stream may take to connect.
+const dialTimeout = 10 * time.Second
+
+// round runs all streams for a time and returns bits a second at the receiver.
+// measured is called with true when timing begins and with false when it ends.
+func (r *rig) round(streams int, d time.Duration, measured func(bool)) (float64, error) {
+	conns, err := r.dial(streams)
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	if err != nil {
+		return 0, err
+	}
+	var stop atomic.Bool
+	var writers sync.WaitGroup
+	errs := make(chan error, streams)
+	for _, c := range conns {
+		writers.Add(1)
+		go func() {
+			defer writers.Done()
+			errs <- pump(c, &stop)
+		}()
+	}
+	time.Sleep(warmUp(d))
+	measured(true)
+	before, start := r.received.Load(), time.Now()
+	time.Sleep(d)
+	bits, elapsed := 8*float64(r.received.Load()-before), time.Since(start)
+	measured(false)
+	stop.Store(true)
+	deadline := time.Now().Add(dialTimeout)
+	for _, c := range conns {
+		c.SetWriteDeadline(deadline)
+	}
+	writers.Wait()
+	close(errs)
+	for e := range errs {
+		err = errors.Join(err, e)
+	}
+	return bits / elapsed.Seconds(), err
+}
+
+func (r *rig) dial(streams int) ([]net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	defer cancel()
+	var conns []net.Conn
+	for range streams {
+		c, err := r.sender.DialContext(ctx, "tcp", fmt.Sprintf("10.0.0.2:%d", benchPort))
+		if err != nil {
+			return conns, err
+		}
+		conns = append(conns, c)
+	}
+	return conns, nil
+}
+
+// pump writes until it is told to stop.
+func pump(w io.Writer, stop *atomic.Bool) error {
+	buf := make([]byte, chunk)
+	for !stop.Load() {
+		if _, err := w.Write(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retransmits returns how many segments the sender has sent again.
+func (r *rig) retransmits() uint64 { return r.sender.Stack().Stats().TCP.Retransmits.Value() }
