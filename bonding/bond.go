@@ -154,9 +154,9 @@ func (b *Bond) control(f func(now instant)) {
 func (b *Bond) settle(now instant) {
 	b.updateCarrier(now)
 	b.announce(now)
+	b.updateCopies(now)
 	if b.dirty {
 		b.dirty = false
-		b.updateDedup()
 		b.snap.Store(b.build())
 	}
 	b.arm(now)
@@ -164,16 +164,6 @@ func (b *Bond) settle(now instant) {
 
 // later has f run once mu is free.
 func (b *Bond) later(f func()) { b.after = append(b.after, f) }
-
-// updateDedup makes or drops the table of frames seen.
-func (b *Bond) updateDedup() {
-	switch want := b.config.dedup(); {
-	case want && b.copies == nil:
-		b.copies = newCopies(b.options.Rand())
-	case !want:
-		b.copies = nil
-	}
-}
 
 // Close detaches every slave, waits for its goroutines, and closes it: who
 // removes a NIC is rid of the links below it. A released slave is not closed.

@@ -149,7 +149,7 @@ func (b *Bond) admit(s *slave, now instant) {
 	}
 	s.slot = b.freeSlot()
 	if b.copies != nil {
-		b.copies.forget(s.slot)
+		b.copies.table.Forget(s.slot)
 	}
 	b.slaves = append(b.slaves, s)
 	b.dirty = true

@@ -211,6 +211,9 @@ func (b *Bond) arm(now instant) {
 		}
 	}
 	earlier(b.notify.due)
+	if b.copies != nil {
+		earlier(b.copies.due)
+	}
 	if due == b.armed {
 		return
 	}
