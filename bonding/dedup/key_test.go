@@ -72,9 +72,13 @@ func randomBytes(r *rand.Rand, n int) []byte {
 // samples are frames of all kinds, with payloads of n bytes.
 func samples(r *rand.Rand, n int) map[string][]byte {
 	tcp := randomBytes(r, 32+n)
+	first, later := ip4(6, 0, tcp), ip4(6, 0, tcp)
+	first[6], later[7] = 0x20, 9
 	return map[string][]byte{
 		"tcp4":         ethernet(0x0800, ip4(6, 0, tcp)),
 		"tcp4 options": ethernet(0x0800, ip4(6, 10, tcp)),
+		"first part":   ethernet(0x0800, first),
+		"later part":   ethernet(0x0800, later),
 		"udp4":         ethernet(0x0800, ip4(17, 0, randomBytes(r, 8+n))),
 		"icmp4":        ethernet(0x0800, ip4(1, 0, randomBytes(r, 8+n))),
 		"tcp6":         ethernet(0x86dd, ip6(6, tcp)),

@@ -337,6 +337,7 @@ func TestFaults(t *testing.T) {
 		{"short IHL", false, func(p *stack.PacketBuffer) { p.NetworkHeader().Slice()[0] = 0x44 }, offload.FaultHeaders},
 		{"long IHL", false, func(p *stack.PacketBuffer) { p.NetworkHeader().Slice()[0] = 0x4f }, offload.FaultHeaders},
 		{"odd IHL", false, func(p *stack.PacketBuffer) { p.NetworkHeader().Slice()[0] = 0x46 }, offload.FaultHeaders},
+		{"offset before the end", false, func(p *stack.PacketBuffer) { p.TransportHeader().Slice()[12] = 0x70 }, offload.FaultHeaders},
 		{"short offset", false, func(p *stack.PacketBuffer) { p.TransportHeader().Slice()[12] = 0x40 }, offload.FaultHeaders},
 		{"long offset", true, func(p *stack.PacketBuffer) { p.TransportHeader().Slice()[12] = 0xf0 }, offload.FaultHeaders},
 		{"extension too long", true, func(p *stack.PacketBuffer) {
@@ -347,7 +348,7 @@ func TestFaults(t *testing.T) {
 		{"length v6", true, func(p *stack.PacketBuffer) { p.NetworkHeader().Slice()[5]++ }, offload.FaultLength},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := spec{v6: c.v6, mss: 100, payload: make([]byte, 300), cuts: []int{300}}
+			s := spec{v6: c.v6, mss: 100, payload: make([]byte, 300), cuts: []int{300}, tcpWords: 3}
 			pkt := s.build()
 			defer pkt.DecRef()
 			c.change(pkt)
