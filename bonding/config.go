@@ -30,7 +30,7 @@ type config struct {
 	minLinks        uint32
 	resendIGMP      uint32
 	lpInterval      uint32
-	adSelect        uint32
+	adSelect        uint8
 	rxDedup         RxDedup
 }
 

@@ -75,12 +75,21 @@ func joinModes(modes []Mode) string {
 	return strings.Join(names, ", ")
 }
 
+// modeNumber reads and shows a mode.
+var modeNumber = func() number {
+	var names []string
+	for i := range modes {
+		names = append(names, modes[i].name)
+	}
+	return keywords(names...)
+}()
+
 func setMode(ch *change, text string) error {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	m, err := ParseMode(text)
-	if err != nil {
+	v, ok := modeNumber.parse(text)
+	if !ok {
 		return &OptionError{Reason: "allowed are " + strings.Join(ModeNames(), ", "), Err: ErrInvalid}
 	}
+	m := Mode(v)
 	if !m.available() {
 		return &OptionError{Reason: "mode " + m.String() + " is not here yet; available are " + joinModes(AvailableModes()), Err: ErrUnavailable}
 	}
@@ -88,10 +97,16 @@ func setMode(ch *change, text string) error {
 	return nil
 }
 
+// firstLine is what Linux reads of a text that is a name.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSpace(line)
+}
+
 // setPrimary keeps the name whether or not such a slave is there: it is
 // matched when one is enslaved.
 func setPrimary(ch *change, text string) error {
-	name, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	name := firstLine(text)
 	if name != "" {
 		if err := checkName(name); err != nil {
 			return &OptionError{Reason: err.Error(), Err: ErrInvalid}
@@ -103,7 +118,7 @@ func setPrimary(ch *change, text string) error {
 }
 
 func setActiveSlave(ch *change, text string) error {
-	name, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	name := firstLine(text)
 	ch.activate = &name
 	if name == "" {
 		return nil
@@ -123,7 +138,7 @@ func setActiveSlave(ch *change, text string) error {
 
 // setQueueID reads name:id. The last colon separates.
 func setQueueID(ch *change, text string) error {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	text = firstLine(text)
 	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
 		return &OptionError{Reason: "the form is SLAVE:ID", Err: ErrPrecondition}

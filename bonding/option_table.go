@@ -44,18 +44,16 @@ type change struct {
 // optionTable is in the order in which Linux applies the attributes of one
 // netlink message; the order matters where one option needs another.
 var optionTable = []option{
-	{name: "mode", empty: true, down: true, set: setMode, get: func(c *config) string {
-		return fmt.Sprintf("%s %d", c.mode, c.mode)
-	}},
+	{name: "mode", empty: true, down: true, set: setMode, get: func(c *config) string { return modeNumber.show(uint64(c.mode)) }},
 	{name: "active_slave", modes: primaryModes, set: setActiveSlave},
-	numeric("miimon", number{0, int31, []named{off(), maxval(int31)}}, func(c *config, v uint64) {
+	numeric("miimon", fromZero(int31, 100), func(c *config, v uint64) {
 		c.miimon = time.Duration(v) * time.Millisecond
 	}, func(c *config) uint64 { return ms(c.miimon) }),
 	delay("updelay", int31, func(c *config) *uint32 { return &c.updelay }),
 	delay("downdelay", int31, func(c *config) *uint32 { return &c.downdelay }),
 	delay("peer_notif_delay", 300000, func(c *config) *uint32 { return &c.peerNotifDelay }),
-	fixed("use_carrier", number{1, 1, []named{{"on", 1}}}, nil, 1),
-	unavailable("arp_interval", number{0, int31, []named{off(), maxval(int31)}}, arpModes, 0),
+	fixed("use_carrier", number{least: 1, greatest: 1, names: []named{{"on", 1}}}, nil, 1),
+	unavailable("arp_interval", fromZero(int31, 0), arpModes, 0),
 	targets("arp_ip_target"),
 	targets("ns_ip6_target"),
 	unavailable("arp_validate", keywords("none", "active", "backup", "all", "filter", "filter_active", "filter_backup"), arpModes, 0),
@@ -64,24 +62,24 @@ var optionTable = []option{
 	keyword("primary_reselect", keywords(reselectNames...), func(c *config) *uint8 { return (*uint8)(&c.reselect) }),
 	unavailable("fail_over_mac", keywords("none", "active", "follow"), nil, 0),
 	keyword("xmit_hash_policy", keywords(policyNames()...), func(c *config) *uint8 { return (*uint8)(&c.policy) }),
-	counter("resend_igmp", number{0, 255, []named{off(), maxval(255), byDefault(1)}}, func(c *config) *uint32 { return &c.resendIGMP }),
+	counter("resend_igmp", fromZero(255, 1), func(c *config) *uint32 { return &c.resendIGMP }),
 	numPeerNotif(),
-	numeric("all_slaves_active", onOff(), func(c *config, v uint64) { c.allSlavesActive = v == 1 },
+	numeric("all_slaves_active", onOff(0), func(c *config, v uint64) { c.allSlavesActive = v == 1 },
 		func(c *config) uint64 { return bit(c.allSlavesActive) }),
-	counter("min_links", number{0, int31, []named{off(), maxval(int31)}}, func(c *config) *uint32 { return &c.minLinks }),
-	counter("lp_interval", number{1, int31, []named{minval(1), maxval(int31), byDefault(1)}}, func(c *config) *uint32 { return &c.lpInterval }),
+	counter("min_links", fromZero(int31, 0), func(c *config) *uint32 { return &c.minLinks }),
+	counter("lp_interval", number{least: 1, greatest: int31, names: []named{minval(1), maxval(int31), byDefault(1)}}, func(c *config) *uint32 { return &c.lpInterval }),
 	packetsPerSlave(),
-	fixed("lacp_active", onOff(), lacpModes, 1),
-	fixed("lacp_rate", number{0, 1, []named{{"slow", 0}, {"fast", 1}}}, lacpModes, 0),
-	counter("ad_select", keywords("stable", "bandwidth", "count", "actor_port_prio"), func(c *config) *uint32 { return &c.adSelect }),
-	fixed("ad_actor_sys_prio", number{1, 65535, nil}, lacpModes, 65535),
-	fixed("ad_user_port_key", upTo(1023), lacpModes, 0),
-	fixed("ad_actor_system", upTo(0), lacpModes, 0),
-	fixed("tlb_dynamic_lb", onOff(), lbModes, 1),
-	unavailable("arp_missed_max", number{1, 255, []named{minval(1), maxval(255), byDefault(2)}}, arpModes, 2),
-	fixed("coupled_control", onOff(), lacpModes, 1),
-	fixed("broadcast_neighbor", onOff(), lacpModes, 0),
-	fixed("lacp_strict", onOff(), lacpModes, 0),
+	fixed("lacp_active", number{greatest: 1, names: onOff(1).names, words: true}, lacpModes, 1),
+	fixed("lacp_rate", number{greatest: 1, names: []named{{"slow", 0}, {"fast", 1}}, words: true}, lacpModes, 0),
+	keyword("ad_select", keywords("stable", "bandwidth", "count", "actor_port_prio"), func(c *config) *uint8 { return &c.adSelect }),
+	hidden("ad_actor_sys_prio", number{least: 1, greatest: 65535}, 65535),
+	hidden("ad_user_port_key", upTo(1023), 0),
+	hidden("ad_actor_system", upTo(0), 0),
+	fixed("tlb_dynamic_lb", onOff(1), lbModes, 1),
+	unavailable("arp_missed_max", number{least: 1, greatest: 255, names: []named{minval(1), maxval(255), byDefault(2)}}, arpModes, 2),
+	fixed("coupled_control", onOff(1), lacpModes, 1),
+	fixed("broadcast_neighbor", onOff(0), lacpModes, 0),
+	fixed("lacp_strict", onOff(0), lacpModes, 0),
 	{name: "queue_id", set: setQueueID},
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
 }
@@ -110,7 +108,7 @@ func bit(b bool) uint64 {
 
 func ms(d time.Duration) uint64 { return uint64(d / time.Millisecond) }
 
-// numeric is an option that is a number, shown as a number.
+// numeric is an option that is a number, or a word for one.
 func numeric(name string, n number, set func(*config, uint64), get func(*config) uint64) option {
 	return option{name: name,
 		set: func(ch *change, text string) error {
@@ -121,7 +119,7 @@ func numeric(name string, n number, set func(*config, uint64), get func(*config)
 			set(&ch.config, v)
 			return nil
 		},
-		get: func(c *config) string { return strconv.FormatUint(get(c), 10) },
+		get: func(c *config) string { return n.show(get(c)) },
 	}
 }
 
@@ -132,17 +130,13 @@ func counter(name string, n number, field func(*config) *uint32) option {
 
 // keyword is an option that is a name, shown as the name and the number.
 func keyword(name string, n number, field func(*config) *uint8) option {
-	o := numeric(name, n, func(c *config, v uint64) { *field(c) = uint8(v) }, nil)
-	o.get = func(c *config) string {
-		v := uint64(*field(c))
-		return fmt.Sprintf("%s %d", n.name(v), v)
-	}
-	return o
+	return numeric(name, n, func(c *config, v uint64) { *field(c) = uint8(v) },
+		func(c *config) uint64 { return uint64(*field(c)) })
 }
 
 // delay is an option in milliseconds that is kept in passes of miimon.
 func delay(name string, greatest uint64, field func(*config) *uint32) option {
-	n := number{0, greatest, []named{off(), maxval(greatest)}}
+	n := fromZero(greatest, 0)
 	return option{name: name,
 		set: func(ch *change, text string) error {
 			v, ok := n.parse(text)
@@ -165,14 +159,14 @@ func delay(name string, greatest uint64, field func(*config) *uint32) option {
 
 // numPeerNotif is one variable with two names.
 func numPeerNotif() option {
-	o := counter("num_grat_arp", number{0, 255, []named{off(), maxval(255), byDefault(1)}},
+	o := counter("num_grat_arp", fromZero(255, 1),
 		func(c *config) *uint32 { return &c.numPeerNotif })
 	o.alias = "num_unsol_na"
 	return o
 }
 
 func packetsPerSlave() option {
-	o := counter("packets_per_slave", number{0, 65535, []named{byDefault(1), maxval(65535)}},
+	o := counter("packets_per_slave", number{greatest: 65535, names: []named{byDefault(1), maxval(65535)}},
 		func(c *config) *uint32 { return &c.packetsPerSlave })
 	o.modes = []Mode{BalanceRR}
 	return o
@@ -182,6 +176,13 @@ func packetsPerSlave() option {
 // it does not have, or as Linux itself does (use_carrier).
 func fixed(name string, n number, in []Mode, value uint64) option {
 	o := unavailable(name, n, in, value)
+	return o
+}
+
+// hidden is a fixed option of 802.3ad that Linux shows in that mode alone.
+func hidden(name string, n number, value uint64) option {
+	o := fixed(name, n, lacpModes, value)
+	o.get = func(*config) string { return "" }
 	return o
 }
 

@@ -12,6 +12,7 @@ import (
 type number struct {
 	least, greatest uint64
 	names           []named
+	words           bool // shown as the name and the number, as sysfs does
 }
 
 type named struct {
@@ -23,15 +24,24 @@ func off() named                  { return named{"off", 0} }
 func maxval(v uint64) named       { return named{"maxval", v} }
 func minval(v uint64) named       { return named{"minval", v} }
 func byDefault(v uint64) named    { return named{"default", v} }
-func onOff() number               { return number{0, 1, []named{{"off", 0}, {"on", 1}}} }
-func upTo(greatest uint64) number { return number{0, greatest, nil} }
+func upTo(greatest uint64) number { return number{greatest: greatest} }
+
+// onOff is a switch that is off or on by default.
+func onOff(on uint64) number {
+	return number{greatest: 1, names: []named{{"off", 0}, {"on", 1}, byDefault(on)}}
+}
+
+// fromZero is a range from 0 with Linux's words for its ends.
+func fromZero(greatest, usual uint64) number {
+	return number{greatest: greatest, names: []named{off(), maxval(greatest), byDefault(usual)}}
+}
 
 const int31 = 1<<31 - 1
 
 // keywords is an option whose values are names, numbered from zero. Its first
 // name is its default.
 func keywords(names ...string) number {
-	n := number{greatest: uint64(len(names) - 1)}
+	n := number{greatest: uint64(len(names) - 1), words: true}
 	for i, name := range names {
 		n.names = append(n.names, named{name, uint64(i)})
 	}
@@ -69,15 +79,22 @@ func (n *number) allowed() string {
 	for _, k := range n.names {
 		names = append(names, fmt.Sprintf("%s (%d)", k.name, k.value))
 	}
-	keywordsOnly := uint64(len(n.names)) > n.greatest && n.least == 0
 	switch {
-	case keywordsOnly:
+	case n.words || n.greatest == 1 && n.least == 0:
 		return strings.Join(names, ", ")
 	case len(names) == 0:
 		return fmt.Sprintf("%d to %d", n.least, n.greatest)
 	default:
 		return fmt.Sprintf("%d to %d, %s", n.least, n.greatest, strings.Join(names, ", "))
 	}
+}
+
+// show returns a value as Linux's sysfs does.
+func (n *number) show(v uint64) string {
+	if n.words {
+		return fmt.Sprintf("%s %d", n.name(v), v)
+	}
+	return strconv.FormatUint(v, 10)
 }
 
 // name returns the keyword of a value, or its number.
