@@ -91,9 +91,6 @@ func New(o Options) (*Bond, error) {
 	if o.Name == "" {
 		o.Name = "bond0"
 	}
-	if err := checkName(o.Name); err != nil {
-		return nil, fmt.Errorf("new bond: %w", err)
-	}
 	if o.Clock == nil {
 		o.Clock = tcpip.NewStdClock()
 	}

@@ -1,6 +1,7 @@
 package bonding
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -125,16 +126,14 @@ func nameOf(names []string, n uint64) string {
 // text settings pass the same checks.
 func (o *Options) values() (map[string]string, error) {
 	v := map[string]string{"mode": strconv.Itoa(int(o.Mode))}
-	var firstErr error
+	var errs []error
 	ms := func(name string, d time.Duration, off bool) {
 		switch {
 		case d == 0:
 		case d < 0 && off:
 			v[name] = "0"
 		case d < 0 || d%time.Millisecond != 0:
-			if firstErr == nil {
-				firstErr = &OptionError{name, d.String(), "a positive number of whole milliseconds", ErrInvalid}
-			}
+			errs = append(errs, &OptionError{name, d.String(), "a positive number of whole milliseconds", ErrInvalid})
 		default:
 			v[name] = strconv.FormatInt(d.Milliseconds(), 10)
 		}
@@ -164,26 +163,23 @@ func (o *Options) values() (map[string]string, error) {
 	if o.AllSlavesActive {
 		v["all_slaves_active"] = "1"
 	}
-	return v, firstErr
+	return v, errors.Join(errs...)
 }
 
 // config resolves o over the defaults, with all faults in one error.
 func (o *Options) config() (config, error) {
 	values, err := o.values()
-	if err != nil {
-		return config{}, err
-	}
+	errs := []error{err}
 	ch := change{config: defaults()}
-	if err := ch.apply(values); err != nil {
-		return config{}, err
-	}
+	errs = append(errs, ch.apply(values))
 	if o.MTU != 0 && (o.MTU < minMTU || o.MTU > maxMTU) {
-		return config{}, fmt.Errorf("MTU %d: %w: allowed are %d to %d", o.MTU, ErrMTU, minMTU, maxMTU)
+		errs = append(errs, fmt.Errorf("MTU %d: %w: allowed are %d to %d", o.MTU, ErrMTU, minMTU, maxMTU))
 	}
 	if a := o.LinkAddress; a != "" {
-		if err := checkAddress(a); err != nil {
-			return config{}, err
-		}
+		errs = append(errs, checkAddress(a))
 	}
-	return ch.config, nil
+	if err := checkName(o.Name); err != nil && o.Name != "" {
+		errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
+	}
+	return ch.config, errors.Join(errs...)
 }
