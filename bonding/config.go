@@ -50,4 +50,14 @@ func (c *config) dedup() bool {
 	return c.rxDedup == DedupOn || c.rxDedup == DedupAuto && c.mode == Broadcast
 }
 
-func (c *config) passes(n uint32) time.Duration { return time.Duration(n) * c.miimon }
+// longest is the longest delay: the greatest count of passes at the greatest
+// miimon is more than a Duration holds.
+const longest = time.Duration(1 << 62)
+
+// passes returns how long n passes of the monitor last.
+func (c *config) passes(n uint32) time.Duration {
+	if n != 0 && c.miimon > longest/time.Duration(n) {
+		return longest
+	}
+	return time.Duration(n) * c.miimon
+}

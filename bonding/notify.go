@@ -41,7 +41,7 @@ func (b *Bond) announce(now instant) {
 	if b.carrier && (b.config.mode != ActiveBackup || b.active != nil) {
 		b.later(b.notifySubs.call)
 	}
-	gap := b.config.miimon * time.Duration(max(b.config.peerNotifDelay, 1))
+	gap := b.config.passes(max(b.config.peerNotifDelay, 1))
 	if gap == 0 {
 		gap = announceGap
 	}
