@@ -1,0 +1,115 @@
+package packet
+
+import (
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"gvisor.dev/gvisor/pkg/tcpip"
+)
+
+// hardware is what an endpoint does to the address of the kernel's interface.
+type hardware struct {
+	// mu guards the following, and is held over the change itself.
+	mu sync.Mutex
+	// original is the address that the interface had when the endpoint was
+	// made; wanted the one it is to have, if changed.
+	original, wanted macAddress
+	changed          bool
+	// failure is why the last change failed.
+	failure error
+}
+
+// LinkAddress implements stack.LinkEndpoint. It is the interface's own until
+// SetLinkAddress.
+func (e *Endpoint) LinkAddress() tcpip.LinkAddress { return e.filter.state.Load().ownAddress }
+
+// SetLinkAddress implements stack.LinkEndpoint: unicast frames for the address
+// are let through, and for the one before no more. The interface keeps its
+// address, unless Options.SetHardwareAddress; Warnings tells when it could not
+// be changed. What is not the address of one station changes nothing.
+func (e *Endpoint) SetLinkAddress(addr tcpip.LinkAddress) {
+	mac, err := parseMAC(addr)
+	if err != nil {
+		return
+	}
+	e.filter.setOwn(mac)
+	if !e.options.SetHardwareAddress {
+		return
+	}
+	h := &e.hardware
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wanted, h.changed = mac, mac != h.original
+	h.failure = e.setHardware(mac)
+}
+
+// setHardware changes the address of the interface.
+func (e *Endpoint) setHardware(mac macAddress) error {
+	return e.ns.do(func() error {
+		found, err := netlink.LinkByName(e.name)
+		if err == nil {
+			err = netlink.LinkSetHardwareAddr(found, mac[:])
+		}
+		if err != nil {
+			return fmt.Errorf("set the address of interface %q to %s: %w", e.name, net.HardwareAddr(mac[:]), err)
+		}
+		return nil
+	})
+}
+
+// renewHardware gives the address to an interface that came back.
+func (e *Endpoint) renewHardware() {
+	h := &e.hardware
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed {
+		h.failure = e.setHardware(h.wanted)
+	}
+}
+
+// restoreHardware gives the interface the address back that it had. Where it is
+// gone there is nothing to restore.
+func (e *Endpoint) restoreHardware() {
+	h := &e.hardware
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed {
+		h.changed = false
+		h.failure = e.setHardware(h.original)
+	}
+}
+
+// SetPromiscuous implements link.FilterEndpoint.
+func (e *Endpoint) SetPromiscuous(on bool) error {
+	e.filter.change(func(s *filterState) { s.promiscuous = on })
+	return nil
+}
+
+// AddLinkAddress implements link.FilterEndpoint. The error says that addr is
+// not the address of one station.
+func (e *Endpoint) AddLinkAddress(addr tcpip.LinkAddress) error {
+	mac, err := parseMAC(addr)
+	if err != nil {
+		return fmt.Errorf("packet: interface %q: %w", e.name, err)
+	}
+	e.filter.change(func(s *filterState) {
+		if s.more == nil {
+			s.more = map[macAddress]struct{}{}
+		}
+		s.more[mac] = struct{}{}
+	})
+	return nil
+}
+
+// RemoveLinkAddress implements link.FilterEndpoint. The error says that addr is
+// not the address of one station.
+func (e *Endpoint) RemoveLinkAddress(addr tcpip.LinkAddress) error {
+	mac, err := parseMAC(addr)
+	if err != nil {
+		return fmt.Errorf("packet: interface %q: %w", e.name, err)
+	}
+	e.filter.change(func(s *filterState) { delete(s.more, mac) })
+	return nil
+}

@@ -1,0 +1,298 @@
+package packet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"bondstack/link"
+
+	ebpflink "github.com/cilium/ebpf/link"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+var (
+	_ stack.LinkEndpoint  = (*Endpoint)(nil)
+	_ stack.GSOEndpoint   = (*Endpoint)(nil)
+	_ link.StateEndpoint  = (*Endpoint)(nil)
+	_ link.FilterEndpoint = (*Endpoint)(nil)
+	_ link.MTUEndpoint    = (*Endpoint)(nil)
+)
+
+// minMTU is the least MTU of IPv4 (RFC 791).
+const minMTU = 68
+
+// Endpoint is a link on a kernel interface. See the package comment.
+type Endpoint struct {
+	name    string
+	options Options
+	ns      *namespace
+	monitor *monitor
+	stats   counters
+	filter  addressFilter
+	// attached is what received frames are delivered to; nil for nothing.
+	attached atomic.Pointer[attachment]
+
+	// interfaceMTU is the interface's; mtu what SetMTU asked for, 0 for none.
+	interfaceMTU, mtu atomic.Uint32
+
+	// socketsMu is held for writing to change sockets, and for reading over
+	// their use. sockets is empty while there is no interface of the name.
+	socketsMu sync.RWMutex
+	sockets   []*socket
+	// exclusion is nil unless received frames are kept from the host.
+	exclusion ebpflink.Link
+
+	// mu guards the following. It is never held over anything that waits.
+	mu sync.Mutex
+	// started is whether receivers are to run, closed whether never again.
+	started, closed bool
+	// idle are the sockets that have no receiver yet.
+	idle []*socket
+	// onClose is called by Close, once.
+	onClose func()
+
+	// receivers counts the running ones. Only the monitor's goroutine waits
+	// for them, or Close after that has ended.
+	receivers sync.WaitGroup
+	hardware  hardware
+	// done is closed when Close has closed everything.
+	done chan struct{}
+}
+
+// attachment is a dispatcher, in a shape that can be swapped atomically.
+type attachment struct{ dispatcher stack.NetworkDispatcher }
+
+// New makes an endpoint on the interface of a name in the network namespace of
+// the calling thread. The error has ErrNoInterface in its chain where there is
+// no such interface, and ErrNotSupported where the kernel cannot do what the
+// options ask for; a want of rights is the kernel's own error (EPERM).
+//
+// The interface may be down. Frames wait in the kernel from now on, up to the
+// size of the receive buffer, until the endpoint is attached.
+func New(name string, options Options) (*Endpoint, error) {
+	e, err := open(name, options)
+	if err != nil {
+		return nil, fmt.Errorf("packet: interface %q: %w", name, err)
+	}
+	return e, nil
+}
+
+// open is New with errors that do not name the interface.
+func open(name string, options Options) (*Endpoint, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	ns, err := acquireNamespace()
+	if err != nil {
+		return nil, err
+	}
+	options = options.withDefaults()
+	e := &Endpoint{
+		name: name, options: options, ns: ns,
+		monitor: newMonitor(ns, name, options.PollInterval),
+		done:    make(chan struct{}),
+	}
+	e.monitor.follow = e.follow
+	e.monitor.changedMTU = e.interfaceMTU.Store
+	if err := ns.do(e.openFirst); err != nil {
+		ns.release()
+		return nil, err
+	}
+	return e, nil
+}
+
+// openFirst opens the interface for the first time and takes over its address
+// and MTU. It runs in the endpoint's namespace.
+func (e *Endpoint) openFirst() error {
+	facts, err := lookUp(e.name)
+	if err != nil {
+		return err
+	}
+	e.hardware.original = facts.mac
+	e.filter.setOwn(facts.mac)
+	if err := e.openOn(facts.index); err != nil {
+		return err
+	}
+	e.interfaceMTU.Store(e.ns.observe(e.name).mtu)
+	e.monitor.readSpeed()
+	return nil
+}
+
+// dispatcher returns what is attached, or nil.
+func (e *Endpoint) dispatcher() stack.NetworkDispatcher {
+	if a := e.attached.Load(); a != nil {
+		return a.dispatcher
+	}
+	return nil
+}
+
+// Attach implements stack.LinkEndpoint. The first time it starts receiving.
+// Attach(nil) returns at once; a frame that is being delivered may still arrive
+// after it.
+func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
+	if dispatcher == nil {
+		e.attached.Store(nil)
+		return
+	}
+	e.attached.Store(&attachment{dispatcher})
+	e.mu.Lock()
+	if !e.started && !e.closed {
+		e.started = true
+		e.receiveLocked()
+	}
+	e.mu.Unlock()
+	e.monitor.start()
+}
+
+// IsAttached implements stack.LinkEndpoint.
+func (e *Endpoint) IsAttached() bool { return e.attached.Load() != nil }
+
+// Close implements stack.LinkEndpoint. It ends all goroutines, waits for them,
+// and closes all descriptors; the link is down from then on. A subscriber that
+// is being called is not waited for. It must not be called while holding a lock
+// that delivering a frame takes, nor by who is delivered one.
+func (e *Endpoint) Close() {
+	e.mu.Lock()
+	already := e.closed
+	e.closed = true
+	action := e.onClose
+	e.onClose = nil
+	e.mu.Unlock()
+	if already {
+		<-e.done
+		return
+	}
+	e.attached.Store(nil)
+	e.monitor.stop()
+	e.shut()
+	e.restoreHardware()
+	e.ns.release()
+	close(e.done)
+	if action != nil {
+		action()
+	}
+}
+
+// SetOnCloseAction implements stack.LinkEndpoint.
+func (e *Endpoint) SetOnCloseAction(action func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.onClose = action
+}
+
+// Wait implements stack.LinkEndpoint. It waits for what Close ends, and for the
+// subscribers that are being called; before Close it returns at once.
+func (e *Endpoint) Wait() {
+	e.mu.Lock()
+	closed := e.closed
+	e.mu.Unlock()
+	if closed {
+		<-e.done
+		<-e.monitor.told
+	}
+}
+
+// MTU implements stack.LinkEndpoint: the interface's MTU, or the smaller one
+// that SetMTU asked for.
+func (e *Endpoint) MTU() uint32 {
+	mtu, limit := e.mtu.Load(), e.interfaceMTU.Load()
+	if mtu == 0 || mtu > limit {
+		return limit
+	}
+	return mtu
+}
+
+// SetMTU implements stack.LinkEndpoint. It does not change the interface's MTU;
+// values outside MTURange change nothing.
+func (e *Endpoint) SetMTU(mtu uint32) {
+	if least, greatest := e.MTURange(); mtu >= least && mtu <= greatest {
+		e.mtu.Store(mtu)
+	}
+}
+
+// MTURange implements link.MTUEndpoint: from 68 to the interface's MTU.
+func (e *Endpoint) MTURange() (least, greatest uint32) {
+	return minMTU, e.interfaceMTU.Load()
+}
+
+// MaxHeaderLength implements stack.LinkEndpoint.
+func (*Endpoint) MaxHeaderLength() uint16 { return header.EthernetMinimumSize }
+
+// ARPHardwareType implements stack.LinkEndpoint.
+func (*Endpoint) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareEther }
+
+// Capabilities implements stack.LinkEndpoint.
+func (*Endpoint) Capabilities() stack.LinkEndpointCapabilities {
+	return stack.CapabilityResolutionRequired | stack.CapabilityRXChecksumOffload
+}
+
+// GSOMaxSize implements stack.GSOEndpoint.
+func (e *Endpoint) GSOMaxSize() uint32 {
+	if e.options.NoGSO {
+		return 0
+	}
+	return gsoMaxSize
+}
+
+// SupportedGSO implements stack.GSOEndpoint.
+func (e *Endpoint) SupportedGSO() stack.SupportedGSO {
+	if e.options.NoGSO {
+		return stack.GSONotSupported
+	}
+	return stack.HostGSOSupported
+}
+
+// AddHeader implements stack.LinkEndpoint.
+func (e *Endpoint) AddHeader(pkt *stack.PacketBuffer) { addEthernet(pkt) }
+
+// ParseHeader implements stack.LinkEndpoint.
+func (e *Endpoint) ParseHeader(pkt *stack.PacketBuffer) bool { return parseEthernet(pkt) }
+
+// LinkState implements link.StateEndpoint. It asks the kernel, and takes a few
+// microseconds; only while another process holds the kernel's lock on changes
+// of interfaces it takes as long as that.
+func (e *Endpoint) LinkState() link.State { return e.monitor.state() }
+
+// SubscribeLinkState implements link.StateEndpoint.
+func (e *Endpoint) SubscribeLinkState(f func()) (cancel func()) { return e.monitor.subscribe(f) }
+
+// Name returns the name of the interface.
+func (e *Endpoint) Name() string { return e.name }
+
+// Stats returns the counters as they are now.
+func (e *Endpoint) Stats() Stats {
+	e.socketsMu.RLock()
+	e.countKernelDrops(e.sockets)
+	e.socketsMu.RUnlock()
+	return e.stats.snapshot()
+}
+
+// countKernelDrops adds what the kernel dropped since it was last asked. The
+// sockets are kept open by the caller.
+func (e *Endpoint) countKernelDrops(socks []*socket) {
+	for _, s := range socks {
+		e.stats.rx.kernel.Add(s.dropped())
+	}
+}
+
+// addEthernet pushes the Ethernet header of a packet.
+func addEthernet(pkt *stack.PacketBuffer) {
+	header.Ethernet(pkt.LinkHeader().Push(header.EthernetMinimumSize)).Encode(&header.EthernetFields{
+		SrcAddr: pkt.EgressRoute.LocalLinkAddress,
+		DstAddr: pkt.EgressRoute.RemoteLinkAddress,
+		Type:    pkt.NetworkProtocolNumber,
+	})
+}
+
+// parseEthernet consumes the Ethernet header of a packet.
+func parseEthernet(pkt *stack.PacketBuffer) bool {
+	b, ok := pkt.LinkHeader().Consume(header.EthernetMinimumSize)
+	if ok {
+		pkt.NetworkProtocolNumber = tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(b[tagOffset:]))
+	}
+	return ok
+}

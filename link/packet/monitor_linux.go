@@ -1,0 +1,238 @@
+package packet
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"bondstack/link"
+)
+
+// retryInterval is how soon a monitor tries again to open an interface that is
+// there but could not be opened.
+const retryInterval = 100 * time.Millisecond
+
+// monitor knows the state of the interface of a name, for an endpoint whose
+// sockets are bound to it. It learns of changes by the kernel's news and by
+// polling; what it reports it always reads from the kernel.
+type monitor struct {
+	ns   *namespace
+	name string
+	// poll is the interval of polling; 0 or negative for none.
+	poll time.Duration
+	// follow, if not nil, is called in the monitor's goroutine when the
+	// interface of the name is not the one that the sockets are bound to: to
+	// bind them to the index, or to none (0). It is false where that failed
+	// and is to be tried again.
+	follow func(index int32) bool
+	// changedMTU, if not nil, is called with the interface's MTU each time the
+	// monitor looks.
+	changedMTU func(mtu uint32)
+
+	// bound is the index that the sockets are bound to, 0 for none. The link
+	// is up only while the interface of the name has this index.
+	bound atomic.Int32
+	// usable is whether the link was usable when the monitor last looked.
+	usable atomic.Bool
+	// speed is in the upper half, the duplex mode in the lower: what was read
+	// when the link last changed, since reading may take a driver long.
+	speed atomic.Uint64
+	// closed makes the link down for good.
+	closed atomic.Bool
+
+	// news has one element while the monitor is to look at once.
+	news chan struct{}
+	// due has one element while subscribers are to be told.
+	due chan struct{}
+	// quit is closed to end both goroutines; looked and told when they ended.
+	quit, looked, told chan struct{}
+
+	// mu guards the following.
+	mu          sync.Mutex
+	started     bool
+	nextID      uint64
+	subscribers map[uint64]func()
+}
+
+// newMonitor makes a monitor that has not started.
+func newMonitor(ns *namespace, name string, poll time.Duration) *monitor {
+	return &monitor{
+		ns: ns, name: name, poll: poll,
+		news: make(chan struct{}, 1), due: make(chan struct{}, 1),
+		quit: make(chan struct{}), looked: make(chan struct{}), told: make(chan struct{}),
+		subscribers: map[uint64]func(){},
+	}
+}
+
+// state reads the state of the link from the kernel.
+func (m *monitor) state() link.State {
+	return m.stateOf(m.ns.observe(m.name))
+}
+
+// stateOf returns the state of the link where the kernel says o.
+func (m *monitor) stateOf(o observation) link.State {
+	packed := m.speed.Load()
+	s := link.State{Speed: uint32(packed >> 32), Duplex: link.Duplex(packed)}
+	if m.closed.Load() || o.index == 0 || o.index != m.bound.Load() {
+		return s
+	}
+	s.Up, s.Carrier = o.up, o.carrier
+	return s
+}
+
+// readSpeed reads the speed and the duplex mode anew.
+func (m *monitor) readSpeed() {
+	speed, duplex := m.ns.speed(m.name)
+	m.speed.Store(uint64(speed)<<32 | uint64(duplex))
+}
+
+// start starts the monitor's goroutines. More than once, or after stop, it does
+// nothing.
+func (m *monitor) start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started || m.closed.Load() {
+		return
+	}
+	m.started = true
+	m.ns.watch(m)
+	// Read here: a change from now on is one that subscribers are told of.
+	s := m.state()
+	m.usable.Store(s.Usable())
+	go m.look(s)
+	go m.tell()
+}
+
+// stop ends the goroutine that looks and waits for it. The one that tells
+// subscribers ends after the call it may be in; told is closed then.
+func (m *monitor) stop() {
+	m.mu.Lock()
+	already := m.closed.Swap(true)
+	started := m.started
+	m.mu.Unlock()
+	if already {
+		return
+	}
+	close(m.quit)
+	if !started {
+		close(m.looked)
+		close(m.told)
+		return
+	}
+	m.ns.unwatch(m)
+	<-m.looked
+}
+
+// wake has the monitor look at once. It never waits.
+func (m *monitor) wake() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
+// suspect has the monitor look since a frame could not be sent. Where it
+// already knows that the link is down, there is nothing to look for.
+func (m *monitor) suspect() {
+	if m.usable.Load() {
+		m.wake()
+	}
+}
+
+// subscribe has f called after every change of state.
+func (m *monitor) subscribe(f func()) (cancel func()) {
+	m.mu.Lock()
+	id := m.nextID
+	m.nextID++
+	m.subscribers[id] = f
+	m.mu.Unlock()
+	m.start()
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.subscribers, id)
+	}
+}
+
+// look looks at the interface whenever there is reason to, and reports what
+// differs from last.
+func (m *monitor) look(last link.State) {
+	defer close(m.looked)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for news := true; ; {
+		s, pause := m.lookOnce(news || !last.Usable())
+		if s != last {
+			m.announce()
+			last = s
+		}
+		timer.Reset(pause)
+		select {
+		case <-m.quit:
+			return
+		case <-m.news:
+			news = true
+		case <-timer.C:
+			news = false
+		}
+	}
+}
+
+// lookOnce looks at the interface, follows it where it is another than the
+// bound one, and returns the link's state and how soon to look again. It reads
+// the speed of a usable link only where told to, since that can take a driver
+// long.
+func (m *monitor) lookOnce(speed bool) (link.State, time.Duration) {
+	pause := m.poll
+	if pause <= 0 {
+		pause = time.Hour
+	}
+	o := m.ns.observe(m.name)
+	if o.index != m.bound.Load() && m.follow != nil {
+		if !m.follow(o.index) {
+			pause = min(pause, retryInterval)
+		}
+		o = m.ns.observe(m.name) // following takes its time
+	}
+	if m.changedMTU != nil && o.index != 0 {
+		m.changedMTU(o.mtu)
+	}
+	s := m.stateOf(o)
+	m.usable.Store(s.Usable())
+	if s.Usable() && speed {
+		m.readSpeed()
+		s = m.stateOf(o)
+	}
+	return s, pause
+}
+
+// announce has the subscribers told.
+func (m *monitor) announce() {
+	select {
+	case m.due <- struct{}{}:
+	default:
+	}
+}
+
+// tell calls the subscribers whenever they are to be told. It is a goroutine of
+// its own, so that one who waits for a lock does not keep the monitor from
+// looking, nor stop from returning.
+func (m *monitor) tell() {
+	defer close(m.told)
+	for {
+		select {
+		case <-m.quit:
+			return
+		case <-m.due:
+		}
+		m.mu.Lock()
+		fs := make([]func(), 0, len(m.subscribers))
+		for _, f := range m.subscribers {
+			fs = append(fs, f)
+		}
+		m.mu.Unlock()
+		for _, f := range fs {
+			f()
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package packet
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/rawfile"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"encoding/binary"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+)
+
+// receiveBatch is how many frames one call receives at most. Frames of 64 KiB
+// come in ones and twos; a batch is for the small ones.
+const receiveBatch = 16
+
+// errorPause is how long a receiver waits after an error, so that one that
+// stays does not keep a processor busy.
+var errorPause = unix.NsecToTimespec(1e6)
+
+// receiver receives on one socket, in a goroutine of its own.
+type receiver struct {
+	endpoint *Endpoint
+	socket   *socket
+	slots    [receiveBatch]slot
+	messages [receiveBatch]message
+	// filled is how many slots the last batch used.
+	filled int
+}
+
+// newReceiver makes a receiver for a socket.
+func newReceiver(e *Endpoint, s *socket) *receiver {
+	r := &receiver{endpoint: e, socket: s, filled: receiveBatch}
+	return r
+}
+
+// run receives until the socket is to end.
+func (r *receiver) run(wg *sync.WaitGroup) {
+	defer wg.Done()
+	defer r.release()
+	for !r.socket.ending.Load() {
+		for i := range r.filled {
+			r.slots[i].prepare(&r.messages[i])
+		}
+		r.filled = 0
+		n, errno := receiveMessages(r.socket.fd, r.messages[:])
+		switch errno {
+		case 0:
+			r.filled = n
+			r.dispatch(n)
+		case unix.EAGAIN:
+			r.wait(unix.POLLIN, nil)
+		case unix.EINTR:
+		default:
+			// The interface went down (ENETDOWN), once: it is received from
+			// again by itself when it comes up.
+			r.endpoint.stats.rx.errors.Add(1)
+			r.endpoint.monitor.wake()
+			r.wait(0, &errorPause)
+		}
+	}
+}
+
+// wait waits for frames or errors, for the end, or for the limit if there is
+// one.
+func (r *receiver) wait(events int16, limit *unix.Timespec) {
+	poll := [2]rawfile.PollEvent{
+		{FD: int32(r.socket.wakeup), Events: unix.POLLIN},
+		{FD: int32(r.socket.fd), Events: events},
+	}
+	n := len(poll)
+	if events == 0 {
+		n = 1 // an error of the socket would end the wait
+	}
+	rawfile.BlockingPoll(&poll[0], n, limit)
+}
+
+// release gives the views back.
+func (r *receiver) release() {
+	for i := range r.slots {
+		r.slots[i].release()
+	}
+}
+
+// batchCounts are what a batch adds to the counters.
+type batchCounts struct {
+	packets, bytes, address, checksum, malformed, oversize, unattached uint64
+}
+
+// dispatch delivers the first n frames.
+func (r *receiver) dispatch(n int) {
+	var c batchCounts
+	to := r.endpoint.dispatcher()
+	filter := r.endpoint.filter.state.Load()
+	for i := range n {
+		if to == nil {
+			c.unattached++
+			continue
+		}
+		r.deliver(&r.slots[i], &r.messages[i], to, filter, &c)
+	}
+	r.endpoint.stats.rx.add(c)
+}
+
+// deliver delivers one frame, or drops it.
+func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filter *filterState, c *batchCounts) {
+	size := int(m.size) - virtioSize
+	virtio, ok := parseVirtio(s.virtio[:])
+	switch {
+	case m.header.Flags&unix.MSG_TRUNC != 0:
+		c.oversize++
+		return
+	case size < header.EthernetMinimumSize || !ok:
+		c.malformed++
+		return
+	}
+	parts := s.frame(size, m)
+	ethernet := parts[0]
+	kind, pass := filter.classify(macAddress(ethernet[:header.EthernetAddressSize]))
+	if !pass {
+		c.address++
+		return
+	}
+	verdict := verify(parts, virtio.vouched())
+	if verdict == checksumBad {
+		c.checksum++
+		return
+	}
+	c.packets++
+	for _, p := range parts {
+		c.bytes += uint64(len(p))
+	}
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: s.take(parts)})
+	pkt.LinkHeader().Consume(header.EthernetMinimumSize)
+	pkt.NetworkProtocolNumber = tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(ethernet[tagOffset:]))
+	pkt.PktType = kind
+	pkt.RXChecksumValidated = verdict == checksumGood
+	pkt.GSOOptions = virtio.gsoOptions(header.EthernetMinimumSize)
+	to.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	pkt.DecRef()
+}
+
+// add adds a batch to the counters. Most batches add to two of them.
+func (rx *rxCounters) add(c batchCounts) {
+	if c.packets != 0 {
+		rx.packets.Add(c.packets)
+		rx.bytes.Add(c.bytes)
+	}
+	if c == (batchCounts{packets: c.packets, bytes: c.bytes}) {
+		return
+	}
+	rx.address.Add(c.address)
+	rx.checksum.Add(c.checksum)
+	rx.malformed.Add(c.malformed)
+	rx.oversize.Add(c.oversize)
+	rx.unattached.Add(c.unattached)
+}
