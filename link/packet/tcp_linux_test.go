@@ -42,8 +42,8 @@ func TestTCPWithKernelPeer(t *testing.T) {
 				if err != nil {
 					s = err.Error()
 				}
-				io.Copy(k, block(transferSize))
 				got <- s
+				io.Copy(k, block(transferSize))
 			}()
 			conn := h.dial(c.ip, l.Addr().(*net.TCPAddr).Port)
 			if _, err := io.Copy(conn, block(transferSize)); err != nil {
