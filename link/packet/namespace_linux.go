@@ -2,11 +2,11 @@ package packet
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/vishvananda/netlink/nl"
@@ -21,8 +21,10 @@ const threadNamespace = "/proc/thread-self/ns/net"
 type namespace struct {
 	key  namespaceKey
 	file *os.File
-	// news is subscribed to the links of the namespace.
-	news *nl.NetlinkSocket
+	// news is subscribed to the links of the namespace. closing is set before
+	// it is closed.
+	news    *nl.NetlinkSocket
+	closing atomic.Bool
 
 	// askMu is read-locked over the use of ask, so that its number is not
 	// closed and used again meanwhile. ask is -1 after that.
@@ -114,6 +116,7 @@ func (n *namespace) release() {
 
 // close closes what is open and waits for the goroutine.
 func (n *namespace) close() {
+	n.closing.Store(true)
 	if n.news != nil {
 		n.news.Close()
 	}
@@ -157,7 +160,7 @@ func (n *namespace) handOut() {
 	defer close(n.done)
 	for {
 		msgs, _, err := n.news.Receive()
-		if errors.Is(err, os.ErrClosed) {
+		if n.closing.Load() {
 			return
 		}
 		if err != nil {
