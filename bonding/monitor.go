@@ -22,6 +22,9 @@ type linkMachine struct {
 	link linkState
 	// until is when the delay of linkFail or linkBack is over.
 	until instant
+	// waited is whether a pass has seen the link in linkBack. Who has only
+	// been enslaved or enabled has not waited at all, and is not used early.
+	waited bool
 }
 
 // passInput is what one pass of the monitor is given beside the links.
@@ -55,6 +58,7 @@ func (m *linkMachine) inspect(usable bool, in passInput) (next linkState, bypass
 		m.until = in.now.add(in.updelay)
 		fallthrough
 	case m.link == linkBack:
+		m.waited = true
 		if in.ignoreDelay || in.now >= m.until {
 			return linkUp, in.ignoreDelay
 		}

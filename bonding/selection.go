@@ -5,7 +5,7 @@ import "bondstack/link"
 // choose selects the active slave among slaves by Linux's rules. primary may be
 // nil; takeOver has it preferred once whatever primary_reselect says, and used
 // reports that this was made use of. It reads the slaves and changes nothing.
-func choose(slaves []*slave, active, primary *slave, reselect PrimaryReselect, takeOver bool, in passInput, miimon instant) (best *slave, used bool) {
+func choose(slaves []*slave, active, primary *slave, reselect PrimaryReselect, takeOver bool) (best *slave, used bool) {
 	candidate := primary
 	if candidate == nil || candidate.link != linkUp {
 		// Without a primary that is up, the slave of the greatest priority
@@ -17,7 +17,7 @@ func choose(slaves []*slave, active, primary *slave, reselect PrimaryReselect, t
 			if active != nil && active.link == linkUp {
 				return active, false
 			}
-			return firstUsable(slaves, in, miimon), false
+			return firstUsable(slaves), false
 		}
 	} else if takeOver {
 		return candidate, true
@@ -50,16 +50,14 @@ func greatestUp(slaves []*slave) *slave {
 
 // firstUsable returns the first slave that is up; where none is, that one on
 // its way up which has waited longest, if it has waited at all.
-func firstUsable(slaves []*slave, in passInput, miimon instant) *slave {
+func firstUsable(slaves []*slave) *slave {
 	var best *slave
 	for _, s := range slaves {
 		switch {
 		case s.link == linkUp:
 			return s
-		case s.link != linkBack || !s.usable():
-		case best != nil && best.until <= s.until:
-		case s.until-in.now <= instant(in.updelay)-miimon:
-			best = s // one pass at least has gone by since it came back
+		case s.link == linkBack && s.usable() && s.waited && (best == nil || s.until < best.until):
+			best = s
 		}
 	}
 	return best
@@ -76,8 +74,7 @@ func faster(a, b link.State) bool {
 
 // reselect runs the selection and changes to what it chose.
 func (b *Bond) reselect(now instant) {
-	in := passInput{now: now, updelay: b.config.passes(b.config.updelay)}
-	best, used := choose(b.slaves, b.active, b.primary, b.config.reselect, b.takeOver, in, instant(b.config.miimon))
+	best, used := choose(b.slaves, b.active, b.primary, b.config.reselect, b.takeOver)
 	if used {
 		b.takeOver = false
 	}
