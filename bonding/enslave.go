@@ -182,9 +182,12 @@ func (s *slave) promiscuousAs(b *Bond) error {
 }
 
 // firstLink is the state in which a slave's link begins: as it is, with
-// updelay before it is used; up where nobody looks.
+// updelay before it is used; up where nobody looks, but for a slave that was
+// disabled by hand.
 func (b *Bond) firstLink(s *slave, now instant) (linkState, instant) {
 	switch {
+	case s.disabled:
+		return linkDown, 0
 	case b.config.miimon == 0:
 		return linkUp, 0
 	case !s.usable():

@@ -89,12 +89,16 @@ func (b *Bond) find(name string) *slave {
 // back.
 func (b *Bond) SetSlaveEnabled(name string, enabled bool) error {
 	return b.changeSlave(name, func(s *slave, now instant) {
+		if s.disabled == !enabled {
+			return
+		}
 		s.disabled = !enabled
 		b.dirty = true
 		next := linkDown // no downdelay: whoever disables a slave means it
 		if enabled {
 			s.look()
 			next, s.until = b.firstLink(s, now)
+			s.waited = false
 		}
 		b.propose(s, next, now)
 	})
