@@ -31,6 +31,7 @@ type Host struct {
 	link  *attachment
 
 	addresses addressTable
+	listeners listeners
 
 	// stopNotices ends the subscriptions to the link's announcements.
 	stopNotices func()
@@ -79,6 +80,7 @@ func NewHost(ep netstack.LinkEndpoint, opts HostOptions) (*Host, error) {
 	}
 	h.link = &attachment{LinkEndpoint: ep, host: h}
 	h.addresses.init()
+	h.listeners.at = make(map[*socket]endpointAddress)
 	h.stack = netstack.New(h.stackOptions())
 	if err := h.configure(); err != nil {
 		h.link.keep.Store(true)

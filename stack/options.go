@@ -186,7 +186,7 @@ func checkRange(v, least, greatest int) error {
 // checkName has Linux's rules for an interface's name.
 func checkName(name string) error {
 	if len(name) > maxName || name == "" || name == "." || name == ".." {
-		return fmt.Errorf("%q is not an interface name: allowed are 1 to %d bytes, not . or ..", name, maxName)
+		return fmt.Errorf("%q is not an interface name: neither . nor .. is allowed, nor other than 1 to %d bytes", name, maxName)
 	}
 	for i := range len(name) {
 		switch name[i] {
