@@ -56,3 +56,30 @@ func (*Endpoint) Info() Info { return Info{} }
 
 // Warnings is never reached: New returns no endpoint.
 func (*Endpoint) Warnings() []string { return nil }
+
+// Fdbased is gVisor's fdbased endpoint on a kernel interface of Linux. There is
+// none on this system: OpenFdbased returns an error.
+type Fdbased struct{ stack.LinkEndpoint }
+
+// OpenFdbased returns an error that has ErrNotSupported in its chain.
+func OpenFdbased(name string, _ Options) (*Fdbased, error) {
+	return nil, fmt.Errorf("packet: fdbased on interface %q: %w on %s: packet sockets need Linux", name, ErrNotSupported, runtime.GOOS)
+}
+
+// GSOMaxSize is never reached: OpenFdbased returns no endpoint.
+func (*Fdbased) GSOMaxSize() uint32 { return 0 }
+
+// SupportedGSO is never reached: OpenFdbased returns no endpoint.
+func (*Fdbased) SupportedGSO() stack.SupportedGSO { return stack.GSONotSupported }
+
+// LinkState is never reached: OpenFdbased returns no endpoint.
+func (*Fdbased) LinkState() link.State { return link.State{} }
+
+// SubscribeLinkState is never reached: OpenFdbased returns no endpoint.
+func (*Fdbased) SubscribeLinkState(func()) (cancel func()) { return func() {} }
+
+// MTURange is never reached: OpenFdbased returns no endpoint.
+func (*Fdbased) MTURange() (least, greatest uint32) { return 0, 0 }
+
+// Name is never reached: OpenFdbased returns no endpoint.
+func (*Fdbased) Name() string { return "" }

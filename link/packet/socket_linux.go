@@ -104,6 +104,14 @@ func (s *socket) configure(opts Options) error {
 	return nil
 }
 
+// omitVirtio has frames go without the virtio header.
+func (s *socket) omitVirtio() error {
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 0); err != nil {
+		return fmt.Errorf("omit the virtio header: %w", err)
+	}
+	return nil
+}
+
 // setBuffer sets the size of a socket buffer: beyond the system's limit where
 // the process may, else up to the limit. Info tells what came of it.
 func setBuffer(fd, force, option, size int) {
