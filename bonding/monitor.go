@@ -69,11 +69,10 @@ func (m *linkMachine) inspect(usable bool, in passInput) (next linkState, bypass
 
 // pass inspects every slave and commits what it finds: the MII monitor's one
 // pass. It runs every miimon, at the end of a delay, and whenever a link tells
-// of a change.
+// of a change. Without a monitor it only looks: the modes that spread leave out
+// slaves without carrier, monitored or not.
 func (b *Bond) pass(now instant) {
-	if b.config.miimon == 0 || b.dispatcher == nil {
-		return
-	}
+	monitored := b.config.miimon > 0 && b.dispatcher != nil
 	in := passInput{
 		now:         now,
 		updelay:     b.config.passes(b.config.updelay),
@@ -88,13 +87,16 @@ func (b *Bond) pass(now instant) {
 			s.goneUntil = 0
 		}
 		s.look()
+		b.dirty = b.dirty || was != s.usable()
+		if !monitored {
+			continue
+		}
 		next, bypassed := s.inspect(s.usable(), in)
 		if bypassed {
 			in.ignoreDelay = false
 		}
 		proposals[i] = next
 		changed = changed || next != s.link
-		b.dirty = b.dirty || was != s.usable()
 	}
 	if changed {
 		b.commit(proposals, now)
