@@ -1,16 +1,15 @@
 package wire_test
 
 import (
+	"fmt"
 	"runtime"
+	"sync"
+	"testing"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"bondstack/link/linktest"
-	"fmt"
-	"sync"
-	"testing"
-
 	"bondstack/link/wire"
 )
 
@@ -32,23 +31,26 @@ func BenchmarkTCP(b *testing.B) {
 }
 
 func benchmarkTCP(b *testing.B, opts wire.Options, streams int) {
-	b.ReportAllocs()
 	x, y, err := wire.New(opts)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer x.Close()
 	defer y.Close()
+	benchmarkStacks(b, x, y, streams)
+}
+
+func benchmarkStacks(b *testing.B, x, y *wire.Endpoint, streams int) {
+	b.ReportAllocs()
 	s, t := newStack(b, x, 1), newStack(b, y, 2)
-	var wg sync.WaitGroup
 	const block = 1 << 20
 	b.SetBytes(int64(streams) * block)
-	var start sync.WaitGroup
-	start.Add(1)
+	var wg sync.WaitGroup
+	start := make(chan struct{})
 	for i := range streams {
 		client, server := connect(b, s, t, 2, uint16(5000+i))
 		wg.Go(func() {
-			start.Wait()
+			<-start
 			if err := pump(client, int64(b.N)*block); err != nil {
 				b.Error(err)
 			}
@@ -61,7 +63,7 @@ func benchmarkTCP(b *testing.B, opts wire.Options, streams int) {
 		})
 	}
 	b.ResetTimer()
-	start.Done()
+	close(start)
 	wg.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)*float64(streams)*block*8/b.Elapsed().Seconds()/1e9, "Gbit/s")
@@ -119,4 +121,14 @@ func BenchmarkFrame(b *testing.B) {
 			b.ReportMetric(float64(full)/float64(b.N), "full/op")
 		})
 	}
+}
+
+// BenchmarkSwitch moves bytes between two netstacks through a switch.
+func BenchmarkSwitch(b *testing.B) {
+	sw, err := wire.NewSwitch(wire.SwitchOptions{Ports: 2})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sw.Close()
+	benchmarkStacks(b, sw.Port(0), sw.Port(1), 4)
 }

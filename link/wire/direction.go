@@ -172,8 +172,12 @@ func (e *Endpoint) deliver(f *stack.PacketBuffer, size int) bool {
 		e.stats.rxUnattached.Add(1)
 		return false
 	}
-	if e.state.word.Load()&stateUp == 0 {
-		e.stats.rxDown.Add(1)
+	if w := e.state.word.Load(); w&stateUp == 0 {
+		if w&stateClosed != 0 {
+			e.stats.rxClosed.Add(1)
+		} else {
+			e.stats.rxDown.Add(1)
+		}
 		return false
 	}
 	if size > int(e.mtu.Load())+ethernetSize && !e.passes(f, size) {

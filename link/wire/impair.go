@@ -74,7 +74,7 @@ func (e *Endpoint) SetImpairments(im Impairments) error {
 	if err := im.validate(); err != nil {
 		return err
 	}
-	e.setImpairments(im)
+	e.changeImpairments(func(now *Impairments) { *now = im })
 	return nil
 }
 
@@ -89,26 +89,18 @@ func (e *Endpoint) Impairments() Impairments {
 // SetCut begins (true) or ends (false) the loss of every frame that this end
 // sends, and leaves the other impairments as they are.
 func (e *Endpoint) SetCut(on bool) {
-	im := e.Impairments()
-	im.Cut = on
-	e.setImpairments(im)
+	e.changeImpairments(func(now *Impairments) { now.Cut = on })
 }
 
-func (e *Endpoint) setImpairments(im Impairments) {
+// changeImpairments changes the faults of the frames that this end sends. The
+// impairer is made the first time.
+func (e *Endpoint) changeImpairments(change func(*Impairments)) {
 	d := &e.peer.in
-	c := e.cable
-	c.mu.Lock()
+	e.cable.mu.Lock()
 	if d.held == nil {
-		if im == (Impairments{}) {
-			c.mu.Unlock()
-			return
-		}
 		d.held = newImpairer(e, d)
 	}
-	held := d.held
-	c.mu.Unlock()
-	if im.Corrupt > 0 {
-		d.to.doubt()
-	}
-	held.set(im)
+	im := d.held
+	e.cable.mu.Unlock()
+	im.change(change)
 }

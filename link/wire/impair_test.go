@@ -266,6 +266,33 @@ func TestReorder(t *testing.T) {
 	}
 }
 
+// Every frame arrives at its own time, whatever order the times have.
+func TestReorderTimes(t *testing.T) {
+	const step = 100 * time.Microsecond
+	x := newBench(t, wire.Options{A: wire.EndOptions{Impairments: wire.Impairments{
+		Delay: 50 * step, Reorder: 0.5, ReorderDelay: 30 * step,
+	}}})
+	late := make(map[time.Duration]int)
+	start := x.clock.NowMonotonic()
+	x.sink.OnDeliver(func(_ tcpip.NetworkProtocolNumber, p *stack.PacketBuffer) {
+		v := p.ToView()
+		defer v.Release()
+		late[x.clock.NowMonotonic().Sub(start)-time.Duration(number(v.AsSlice()))*step]++
+	})
+	for i := range 1000 {
+		x.write(t, frame(i))
+		x.clock.Advance(step)
+	}
+	x.clock.Advance(time.Second)
+	held := int(x.a.Stats().Impaired.Reordered)
+	if len(late) != 2 || late[50*step] != 1000-held || late[80*step] != held || held < 400 || held > 600 {
+		t.Errorf("%d held back, frames by time taken: %v", held, late)
+	}
+	if got := numbers(x.sink.Delivered()); slices.IsSorted(got) {
+		t.Error("nothing was reordered")
+	}
+}
+
 // Turning all impairments off delivers what was held, in order, before frames sent
 // later.
 func TestOffDeliversHeld(t *testing.T) {

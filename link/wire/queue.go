@@ -94,12 +94,6 @@ func (q *queue) takeLocked() []*stack.PacketBuffer {
 	return batch
 }
 
-// giveLocked gives the memory of a batch back.
-func (q *queue) giveLocked(batch []*stack.PacketBuffer) {
-	clear(batch)
-	q.spare = batch[:0]
-}
-
 // run delivers until the queue is closed.
 func (q *queue) run() {
 	defer close(q.done)
@@ -116,8 +110,9 @@ func (q *queue) run() {
 		batch := q.takeLocked()
 		q.mu.Unlock()
 		q.deliver(batch)
+		clear(batch)
 		q.mu.Lock()
-		q.giveLocked(batch)
+		q.spare = batch[:0]
 	}
 }
 
@@ -129,8 +124,9 @@ func (q *queue) drain() {
 		batch := q.takeLocked()
 		q.mu.Unlock()
 		q.deliver(batch)
+		clear(batch)
 		q.mu.Lock()
-		q.giveLocked(batch)
+		q.spare = batch[:0]
 	}
 	q.running = false
 }

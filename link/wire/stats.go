@@ -50,7 +50,7 @@ type Impaired struct {
 type RxDrops struct {
 	// Down counts frames that arrived while the end was administratively down.
 	Down uint64
-	// Closed counts frames that waited when the end was closed.
+	// Closed counts frames that waited or arrived when the end was closed.
 	Closed uint64
 	// Unattached counts frames that arrived while no dispatcher was attached.
 	Unattached uint64
@@ -58,8 +58,8 @@ type RxDrops struct {
 	Filtered uint64
 	// Oversize counts frames longer than this end's MTU allows.
 	Oversize uint64
-	// QueueFull counts frames that found this end's queue full after a delay,
-	// when the writer could no longer be told.
+	// QueueFull counts frames that found this end's queue full behind an
+	// impairment, when the writer could no longer be told.
 	QueueFull uint64
 }
 

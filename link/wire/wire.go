@@ -93,7 +93,13 @@ func newWire(opts Options, inlineB bool) (a, b *Endpoint) {
 	c.ends = [2]*Endpoint{a, b}
 	a.state.word.Store(c.stateWord(a))
 	b.state.word.Store(c.stateWord(b))
-	a.setImpairments(opts.A.Impairments)
-	b.setImpairments(opts.B.Impairments)
+	for _, e := range []struct {
+		end  *Endpoint
+		opts *EndOptions
+	}{{a, &opts.A}, {b, &opts.B}} {
+		if im := e.opts.Impairments; im != (Impairments{}) {
+			e.end.changeImpairments(func(now *Impairments) { *now = im })
+		}
+	}
 	return a, b
 }

@@ -219,8 +219,6 @@ func TestAddHeader(t *testing.T) {
 func TestParseHeader(t *testing.T) {
 	a, _ := newWire(t, wire.Options{})
 	for _, n := range []int{0, 13, 14, 15} {
-		in := linktest.Packet(nil)
-		in.DecRef()
 		p := rawPacket(make([]byte, n))
 		if got := a.ParseHeader(p); got != (n >= 14) {
 			t.Errorf("ParseHeader() of %d bytes = %v", n, got)

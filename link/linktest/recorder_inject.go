@@ -1,0 +1,58 @@
+package linktest
+
+import (
+	"gvisor.dev/gvisor/pkg/buffer"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// Inject delivers a copy of a frame as a link does that vouches for nothing: with
+// its Ethernet header consumed. A frame shorter than that is delivered with no
+// link header and protocol 0. It reports whether a dispatcher was attached.
+func (r *Recorder) Inject(frame []byte) bool {
+	return r.InjectWith(frame, InjectOptions{})
+}
+
+// InjectOptions says how a frame is delivered.
+type InjectOptions struct {
+	// RXChecksumValidated is the packet's flag: the link has verified the
+	// checksums.
+	RXChecksumValidated bool
+	// GSO is what the packet says of its segments and its checksum.
+	GSO stack.GSO
+}
+
+// InjectWith is Inject with options.
+func (r *Recorder) InjectWith(frame []byte, opts InjectOptions) bool {
+	d := r.dispatcher.Load()
+	if d == nil {
+		return false
+	}
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(frame)})
+	defer pkt.DecRef()
+	pkt.RXChecksumValidated = opts.RXChecksumValidated
+	pkt.GSOOptions = opts.GSO
+	var proto tcpip.NetworkProtocolNumber
+	if h, ok := pkt.LinkHeader().Consume(header.EthernetMinimumSize); ok {
+		eth := header.Ethernet(h)
+		proto = eth.Type()
+		pkt.PktType = packetType(eth.DestinationAddress(), r.LinkAddress())
+	}
+	pkt.NetworkProtocolNumber = proto
+	(*d).DeliverNetworkPacket(proto, pkt)
+	return true
+}
+
+// packetType returns what a frame for dst is to a link with the address own.
+func packetType(dst, own tcpip.LinkAddress) tcpip.PacketType {
+	switch {
+	case dst == header.EthernetBroadcastAddress:
+		return tcpip.PacketBroadcast
+	case header.IsMulticastEthernetAddress(dst):
+		return tcpip.PacketMulticast
+	case dst == own:
+		return tcpip.PacketHost
+	}
+	return tcpip.PacketOtherHost
+}
