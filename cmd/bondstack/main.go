@@ -37,6 +37,8 @@ type command struct {
 var commands = []command{
 	{"bench", "measure TCP on a bond beside a bare link, in memory", runBench},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
+	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},
+	{"show", "show the bond of a running instance", runShow},
 	{"version", "tell the version of this program", runVersion},
 }
 

@@ -21,11 +21,15 @@ func runVersion(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if code, done := parseFlags(fs, versionHelp, args, stdout, stderr); done {
 		return code
 	}
-	info, _ := debug.ReadBuildInfo()
-	if _, err := fmt.Fprintln(stdout, versionText(info)); err != nil {
+	if _, err := fmt.Fprintln(stdout, thisVersion()); err != nil {
 		return failure("version", stderr, err)
 	}
 	return exitOK
+}
+
+func thisVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionText(info)
 }
 
 // versionText is one line; info may be nil, where a build has none.

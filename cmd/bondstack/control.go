@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/stack"
+)
+
+// runState is what a running instance tells about itself.
+type runState struct {
+	bond     *bonding.Bond
+	host     *stack.Host
+	joiner   *joiner
+	settings *runSettings
+}
+
+// instanceStatus is the answer to a request for the status: the bond's, and
+// what the instance adds.
+type instanceStatus struct {
+	bonding.Status
+	Absent    []string       `json:"absent"` // slaves that have not appeared
+	Addresses []hostAddress  `json:"addresses"`
+	Stack     stack.Settings `json:"stack"`
+	PID       int            `json:"pid"`
+	Version   string         `json:"version"`
+}
+
+// hostAddress is an address of the stack, and how far it is.
+type hostAddress struct {
+	Prefix netip.Prefix `json:"prefix"`
+	State  string       `json:"state"`
+}
+
+func (r *runState) status() instanceStatus {
+	addresses := []hostAddress{}
+	for _, a := range r.host.Addresses() {
+		addresses = append(addresses, hostAddress{a.Prefix, a.State.String()})
+	}
+	return instanceStatus{r.bond.Status(), r.joiner.absent(), addresses, r.host.Settings(), os.Getpid(), thisVersion()}
+}
+
+const defaultSocketText = "control in a folder of the user's own"
+
+// defaultSocket is in the user's runtime folder where the system has one, else
+// in a folder of the temporary one that only the user can enter.
+func defaultSocket() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "bondstack", "control")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("bondstack-%d", os.Getuid()), "control")
+}
+
+// control is the control socket: HTTP on a unix socket that only its owner can
+// open. It answers questions; it changes nothing.
+type control struct {
+	listener net.Listener
+	server   *http.Server
+}
+
+// listenControl takes the socket. Where another instance has it the error says
+// which; a socket that nobody listens on is replaced.
+func listenControl(path string) (*control, error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := checkFolder(dir); err != nil {
+		return nil, err
+	}
+	unlock, err := lockFile(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	return &control{listener: l}, nil
+}
+
+// removeStale removes a socket that nobody listens on.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("control socket: %w", err)
+	case info.Mode()&os.ModeSocket == 0:
+		return fmt.Errorf("control socket %s: there is something else under this name", path)
+	}
+	st, err := askStatus(path)
+	switch {
+	case err == nil:
+		return fmt.Errorf("control socket %s: process %d holds it (bond %s); stop that, or name another with --control", path, st.PID, st.Name)
+	case !errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("control socket %s: somebody holds it, but does not answer: %w", path, err)
+	}
+	return os.Remove(path)
+}
+
+// serve begins to answer.
+func (c *control) serve(r *runState) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(r.status())
+	})
+	mux.HandleFunc("GET /v1/proc", func(w http.ResponseWriter, _ *http.Request) {
+		st := r.bond.Status()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		st.WriteProc(w)
+	})
+	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: controlTimeout, ReadTimeout: controlTimeout,
+		WriteTimeout: controlTimeout, MaxHeaderBytes: 16 << 10}
+	go c.server.Serve(c.listener)
+}
+
+// close stops answering and removes the socket.
+func (c *control) close() {
+	if c.server != nil {
+		c.server.Close()
+	}
+	c.listener.Close()
+}
+
+// controlTimeout bounds a request and an answer.
+const controlTimeout = 5 * time.Second
+
+// ask asks the instance behind a socket.
+func ask(socket, path string) ([]byte, error) {
+	client := http.Client{Timeout: controlTimeout, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}}
+	resp, err := client.Get("http://bondstack" + path)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, resp.Status)
+	}
+	return body, err
+}
+
+func askStatus(socket string) (st instanceStatus, err error) {
+	body, err := ask(socket, "/v1/status")
+	if err == nil {
+		err = json.Unmarshal(body, &st)
+	}
+	return st, err
+}

@@ -1,0 +1,7 @@
+//go:build !unix
+
+package main
+
+func checkFolder(string) error { return nil }
+
+func lockFile(string) (unlock func(), err error) { return func() {}, nil }

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/link/packet"
+
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// slaveSpec is one --slave.
+type slaveSpec struct{ kind, name string }
+
+func (s slaveSpec) String() string { return s.kind + ":" + s.name }
+
+// linkOptions are for every slave.
+type linkOptions struct{ exclusive bool }
+
+// openFunc opens a slave's link, and returns what the user should know of it.
+type openFunc func(name string, o linkOptions) (ep netstack.LinkEndpoint, warnings []string, err error)
+
+// linkKinds are the kinds of slaves.
+var linkKinds = map[string]openFunc{
+	"packet":  openPacket,
+	"fdbased": openFdbased,
+}
+
+const defaultKind = "packet"
+
+func openPacket(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
+	ep, err := packet.New(name, packet.Options{Exclusive: o.exclusive})
+	if err != nil {
+		return nil, nil, err
+	}
+	return ep, ep.Warnings(), nil
+}
+
+func openFdbased(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
+	if o.exclusive {
+		return nil, nil, fmt.Errorf("fdbased:%s: --exclusive is for slaves of kind packet", name)
+	}
+	ep, err := packet.OpenFdbased(name, packet.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	return ep, nil, nil
+}
+
+// parseSlaves reads [KIND:]NAME.
+func (s *runSettings) parseSlaves(list []string) error {
+	if len(list) == 0 {
+		return errors.New("missing, for instance --slave eth1")
+	}
+	for _, text := range list {
+		kind, name, ok := strings.Cut(text, ":")
+		if !ok {
+			kind, name = defaultKind, text
+		}
+		if linkKinds[kind] == nil {
+			kinds := slices.Sorted(maps.Keys(linkKinds))
+			return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
+		}
+		spec := slaveSpec{kind, name}
+		for _, other := range s.slaves {
+			if other.name == name {
+				return fmt.Errorf("%q: slave %s is given twice", text, name)
+			}
+		}
+		s.slaves = append(s.slaves, spec)
+	}
+	return nil
+}
+
+// joinEvery is how often a missing slave is looked for.
+const joinEvery = 500 * time.Millisecond
+
+// joiner enslaves what is there, and later what appears.
+type joiner struct {
+	bond  *bonding.Bond
+	kinds map[string]openFunc
+	link  linkOptions
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	missing []slaveSpec
+	reasons map[string]string // why each is missing, as said last
+}
+
+// joinFirst enslaves the slaves that are there. A missing one is an error where
+// insist is set; a slave that is there and cannot be enslaved always is.
+func (j *joiner) joinFirst(insist bool) error {
+	j.reasons = map[string]string{}
+	var errs []error
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var missing []slaveSpec
+	for _, spec := range j.missing {
+		absent, err := j.join(spec)
+		switch {
+		case err == nil:
+		case absent && !insist:
+			missing = append(missing, spec)
+			j.say(spec, err)
+		default:
+			errs = append(errs, fmt.Errorf("slave %s: %w", spec.name, err))
+		}
+	}
+	j.missing = missing
+	return errors.Join(errs...)
+}
+
+// join opens and enslaves one slave. absent says that there is no such device.
+func (j *joiner) join(spec slaveSpec) (absent bool, err error) {
+	ep, warnings, err := j.kinds[spec.kind](spec.name, j.link)
+	if err != nil {
+		return errors.Is(err, packet.ErrNoInterface), err
+	}
+	if err := j.bond.Enslave(spec.name, ep, bonding.SlaveOptions{}); err != nil {
+		ep.Close()
+		return false, err
+	}
+	for _, w := range warnings {
+		j.log.Warn(w, "slave", spec.name)
+	}
+	return false, nil
+}
+
+// say logs why a slave is missing, once for each reason.
+func (j *joiner) say(spec slaveSpec, err error) {
+	if j.reasons[spec.name] != err.Error() {
+		j.reasons[spec.name] = err.Error()
+		j.log.Warn("slave is missing; it joins when it appears", "slave", spec.name, "reason", err)
+	}
+}
+
+// run looks for the missing slaves until ctx ends.
+func (j *joiner) run(ctx context.Context) {
+	tick := time.NewTicker(joinEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			j.joinMissing()
+		}
+	}
+}
+
+func (j *joiner) joinMissing() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.missing = slices.DeleteFunc(j.missing, func(spec slaveSpec) bool {
+		_, err := j.join(spec)
+		if err != nil {
+			j.say(spec, err)
+		}
+		return err == nil
+	})
+}
+
+// absent returns the names of the slaves that have not appeared yet.
+func (j *joiner) absent() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	names := []string{}
+	for _, spec := range j.missing {
+		names = append(names, spec.name)
+	}
+	return names
+}
