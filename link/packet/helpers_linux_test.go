@@ -48,6 +48,7 @@ const (
 type pair struct {
 	t          testing.TB
 	near, peer *netnstest.Namespace
+	shelved    int
 }
 
 // newPair makes a pair; the peer has addresses.
