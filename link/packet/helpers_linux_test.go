@@ -77,6 +77,20 @@ func (p *pair) open(o Options) *Endpoint {
 	return e
 }
 
+// openFdbased makes a Fdbased on veth0 and closes it when the test ends.
+func (p *pair) openFdbased(o Options) *Fdbased {
+	p.t.Helper()
+	var f *Fdbased
+	p.near.Do(func() {
+		var err error
+		if f, err = OpenFdbased("veth0", o); err != nil {
+			p.t.Fatal(err)
+		}
+	})
+	p.t.Cleanup(f.Close)
+	return f
+}
+
 // host is a netstack on an endpoint, with the stack's addresses.
 type host struct {
 	t  testing.TB
