@@ -33,6 +33,16 @@ var dropNames = [numDropReasons]string{
 	"rx_short", "rx_not_member", "rx_no_nic", "rx_inactive", "rx_own", "rx_other_host", "rx_copy", "rx_checksum",
 }
 
+// inError reports whether a frame dropped for this reason was lost. The others
+// were not for the bond, or not by this slave: every switch floods some.
+func (r dropReason) inError() bool {
+	switch r {
+	case dropRxInactive, dropRxOwn, dropRxOtherHost, dropRxCopy:
+		return false
+	}
+	return true
+}
+
 // String returns the reason's name in the status.
 func (r dropReason) String() string { return dropNames[r] }
 

@@ -58,7 +58,9 @@ type SlaveStatus struct {
 
 // Counters count frames and bytes with their Ethernet headers, and drops by
 // reason. A GSO packet counts as one frame. They only grow: those of a bond are
-// the sums over its slaves, the released ones too.
+// the sums over its slaves, the released ones too. RxDropped counts frames that
+// were lost; those that were not for the bond, or not by this slave (rx_inactive,
+// rx_own, rx_other_host, rx_copy), are in Drops alone.
 type Counters struct {
 	TxPackets   uint64            `json:"tx_packets"`
 	TxBytes     uint64            `json:"tx_bytes"`
@@ -74,9 +76,10 @@ func (t *totals) counters() Counters {
 	c := Counters{TxPackets: t.txPackets, TxBytes: t.txBytes, RxPackets: t.rxPackets, RxBytes: t.rxBytes,
 		RxMulticast: t.rxMulticast, Drops: t.dropMap()}
 	for i, n := range t.drops {
-		if dropReason(i) < dropRxShort {
+		switch r := dropReason(i); {
+		case r < dropRxShort:
 			c.TxDropped += n
-		} else {
+		case r.inError():
 			c.RxDropped += n
 		}
 	}
