@@ -26,9 +26,9 @@ func (b *Bond) changeActive(next *slave, now instant) {
 	if prev != nil {
 		prev.setInactive()
 	}
+	b.moveFilters(prev, next)
 	if next != nil {
 		next.setActive()
-		b.moveFilters(prev, next)
 		b.notify.start(b.config.numPeerNotif, now)
 	}
 }

@@ -77,7 +77,9 @@ func (b *Bond) moveFilters(prev, next *slave) {
 	if prev != nil {
 		b.warnError(prev.setPromiscuous(false))
 	}
-	b.warnError(next.setPromiscuous(true))
+	if next != nil {
+		b.warnError(next.setPromiscuous(true))
+	}
 }
 
 func (s *slave) setPromiscuous(on bool) error {

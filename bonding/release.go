@@ -24,9 +24,11 @@ func (b *Bond) Release(name string) error {
 	}
 	b.readers.Synchronize()
 	s.detach()
-	if b.promiscuous {
-		b.report(s.setPromiscuous(false))
-	}
+	b.control(func(instant) {
+		if b.promiscuous {
+			b.warnError(s.setPromiscuous(false))
+		}
+	})
 	if s.ep.LinkAddress() != s.permMAC {
 		s.ep.SetLinkAddress(s.permMAC)
 	}
