@@ -196,8 +196,18 @@ func (h *Host) Addresses() []Address {
 	return list
 }
 
+// AwaitAddresses waits until none of the host's addresses is tentative, so that
+// others can reach it at all of them that are not duplicates. It returns the
+// context's error when that ends first, and that of the host's end.
+func (h *Host) AwaitAddresses(ctx context.Context) error {
+	if err := h.awaitAddresses(ctx, func(netip.Addr) bool { return true }); err != nil {
+		return fmt.Errorf("stack: addresses of %s: %w", h.name, err)
+	}
+	return nil
+}
+
 // awaitAddresses waits until no address for which concerns returns true is
-// tentative, cancel is closed, or the host is over.
+// tentative, the context has ended, or the host is over.
 func (h *Host) awaitAddresses(ctx context.Context, concerns func(netip.Addr) bool) error {
 	for {
 		list, changed := h.addresses.snapshot()

@@ -21,6 +21,11 @@ import (
 // A frame that the link does not take is lost, as any other; the link's own
 // counters show it. Links repeat announcements for that reason.
 func (h *Host) Announce() {
+	leave, ok := h.enter()
+	if !ok {
+		return
+	}
+	defer leave()
 	mac := h.link.LinkAddress()
 	if len(mac) != header.EthernetAddressSize {
 		return // a link without MACs has nobody to tell

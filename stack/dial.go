@@ -92,10 +92,7 @@ func (s *socket) connect(ctx context.Context, to tcpip.FullAddress) error {
 			return nil
 		case *tcpip.ErrConnectStarted:
 		default:
-			if ended := s.ended(); ended != nil {
-				return ended
-			}
-			return callError("connect", err)
+			return s.reason("connect", err)
 		}
 		switch waited := s.wait(&s.wr, ctx.Done()); waited {
 		case nil:
@@ -126,8 +123,8 @@ func (h *Host) dialUDP(to endpointAddress) (net.Conn, error) {
 	}
 	s.ep.SocketOptions().SetBroadcast(true) // as package net does
 	if err := s.ep.Connect(h.fullAddress(to.at)); err != nil {
-		s.close()
-		return nil, callError("connect", err)
+		defer s.close()
+		return nil, s.reason("connect", err)
 	}
 	return newUDPConn(s, to.netAddr()), nil
 }

@@ -38,7 +38,7 @@ type Host struct {
 
 	// closed is closed when Close has done its work.
 	closed chan struct{}
-	// work counts the goroutines that the host started.
+	// work counts what Close has to wait for.
 	work sync.WaitGroup
 
 	// mu is a leaf: no call leaves this package with it held.
@@ -55,8 +55,8 @@ type Host struct {
 // link is detached again, and still the caller's.
 //
 // IPv6 addresses are usable once no other host has claimed them, after
-// DADTransmits times DADInterval. Nobody needs to wait for that: Dial and Listen
-// do where it matters.
+// DADTransmits times DADInterval. Dial and Listen wait for that where it
+// matters; AwaitAddresses is for who tells others to come.
 func NewHost(ep netstack.LinkEndpoint, opts HostOptions) (*Host, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -223,6 +223,17 @@ func (h *Host) linkLost() {
 		defer h.work.Done()
 		h.abortAll(errLinkGone)
 	}()
+}
+
+// enter has Close wait until leave, unless the host is over.
+func (h *Host) enter() (leave func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over != nil {
+		return nil, false
+	}
+	h.work.Add(1)
+	return h.work.Done, true
 }
 
 // abortAll ends the host's sockets, and aborts the endpoints that others made

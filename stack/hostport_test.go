@@ -221,7 +221,7 @@ func TestLinkLocal(t *testing.T) {
 		c.Close()
 	}
 	l.Close()
-	if _, err := a.Ping(t.Context(), own.Addr()); err != nil {
+	if err := ping(t, a, own.Addr().String()); err != nil {
 		t.Error(err)
 	}
 }

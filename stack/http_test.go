@@ -49,17 +49,17 @@ func TestHTTP(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := b.Stack().Stats().TCP.PassiveConnectionOpenings.Value(); got > 8 {
-		t.Errorf("%d connections for 8 clients of 5 requests: no keep-alive", got)
+	if got := b.Stack().Stats().TCP.PassiveConnectionOpenings.Value(); got > 20 { // a few more than 8, as the client dials ahead
+		t.Errorf("%d connections for 8 clients of 5 requests each: no keep-alive", got)
 	}
 	if _, err := client.Get("http://example.org/"); err == nil || !strings.Contains(err.Error(), "not resolved") {
 		t.Errorf("Get(a name) = %v", err)
 	}
+	transport.CloseIdleConnections() // Shutdown waits for what was dialled ahead
 	if err := server.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := <-served; err != http.ErrServerClosed {
 		t.Errorf("Serve() = %v", err)
 	}
-	transport.CloseIdleConnections()
 }

@@ -2,10 +2,12 @@ package stack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
@@ -62,8 +64,8 @@ func (h *Host) listen(at endpointAddress) (*socket, error) {
 			break
 		}
 		if err := s.ep.Listen(h.opts.Backlog); err != nil {
-			s.close()
-			return nil, callError("listen", err)
+			defer s.close()
+			return nil, s.reason("listen", err)
 		}
 		h.listeners.at[s] = bound
 		return s, nil
@@ -156,11 +158,12 @@ func (h *Host) bind(at endpointAddress) (*socket, error) {
 		full.NIC = 0 // one binds to a group, and not on an interface
 	}
 	if err := s.ep.Bind(full); err != nil {
-		s.close()
-		if _, notOurs := err.(*tcpip.ErrBadLocalAddress); notOurs {
-			return nil, fmt.Errorf("%s is not an address of %s: %w", at.at.Addr(), h.name, callError("bind", err))
+		defer s.close()
+		reason := s.reason("bind", err)
+		if errors.Is(reason, syscall.EADDRNOTAVAIL) {
+			return nil, fmt.Errorf("%s is not an address of %s: %w", at.at.Addr(), h.name, reason)
 		}
-		return nil, callError("bind", err)
+		return nil, reason
 	}
 	return s, nil
 }

@@ -48,10 +48,7 @@ func (l *Listener) accept() (*socket, error) {
 				return nil, err
 			}
 		default:
-			if ended := l.s.ended(); ended != nil {
-				return nil, ended
-			}
-			return nil, callError("accept", err)
+			return nil, l.s.reason("accept", err)
 		}
 	}
 }

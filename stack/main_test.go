@@ -53,7 +53,13 @@ func newPair(t testing.TB, change ...func(*stack.HostOptions)) (a, b *stack.Host
 	t.Helper()
 	checkGoroutines(t)
 	left, right := newWire(t, wire.Options{})
-	return newHost(t, left, pairOptions("1", change)), newHost(t, right, pairOptions("2", change))
+	a, b = newHost(t, left, pairOptions("1", change)), newHost(t, right, pairOptions("2", change))
+	for _, h := range []*stack.Host{a, b} {
+		if err := h.AwaitAddresses(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return a, b
 }
 
 func pairOptions(number string, change []func(*stack.HostOptions)) stack.HostOptions {

@@ -120,8 +120,8 @@ func (h *Host) pingSocket(to netip.Addr) (*socket, error) {
 		return nil, serr
 	}
 	if err := ep.Connect(h.fullAddress(netip.AddrPortFrom(to, 0))); err != nil {
-		s.close()
-		return nil, callError("connect", err)
+		defer s.close()
+		return nil, s.reason("connect", err)
 	}
 	return s, nil
 }
@@ -186,7 +186,7 @@ func (p *Pinger) send(ctx context.Context) error {
 				return err
 			}
 		default:
-			return callError("write", err)
+			return p.s.reason("write", err)
 		}
 	}
 }
@@ -214,10 +214,7 @@ func (p *Pinger) receive() (answered bool, err error) {
 		case *tcpip.ErrWouldBlock:
 			return answered, nil
 		default:
-			if ended := p.s.ended(); ended != nil {
-				return answered, ended
-			}
-			return answered, callError("read", err)
+			return answered, p.s.reason("read", err)
 		}
 	}
 }

@@ -112,6 +112,17 @@ func (s *socket) ended() error {
 	return nil
 }
 
+// reason returns why a call failed: the socket's end, where that is the cause.
+func (s *socket) reason(call string, err tcpip.Error) error {
+	if ended := s.ended(); ended != nil {
+		return ended
+	}
+	if !s.host.stack.HasNIC(nicID) {
+		return errLinkGone // and the socket's end is on its way
+	}
+	return callError(call, err)
+}
+
 // close ends the socket by its user's wish. Only the first close does; that
 // the link or the host ended it before makes no difference to the user.
 func (s *socket) close() error {

@@ -126,11 +126,11 @@ func (c *TCPConn) Write(b []byte) (int, error) {
 // broken returns why the connection cannot go on, nil when the direction was
 // closed in order.
 func (c *TCPConn) broken(call string, err tcpip.Error) error {
-	if ended := c.ended(); ended != nil {
-		return ended
-	}
 	switch err.(type) {
 	case *tcpip.ErrClosedForReceive, *tcpip.ErrClosedForSend:
+		if ended := c.ended(); ended != nil {
+			return ended
+		}
 		if tcp.EndpointState(c.ep.State()) != tcp.StateError {
 			return nil
 		}
@@ -140,7 +140,7 @@ func (c *TCPConn) broken(call string, err tcpip.Error) error {
 		// The call that was told has yet to note it.
 		return callError(call, &tcpip.ErrConnectionReset{})
 	}
-	fault := callError(call, err)
+	fault := c.reason(call, err)
 	c.fault.CompareAndSwap(nil, &fault)
 	return fault
 }

@@ -1,9 +1,7 @@
 package stack_test
 
 import (
-	"context"
 	"io"
-	"net/netip"
 	"testing"
 
 	"bondstack/stack"
@@ -53,12 +51,3 @@ func pattern(n int) []byte {
 	return b
 }
 
-func TestPing(t *testing.T) {
-	a, _ := newPair(t)
-	for _, to := range []string{"10.0.0.2", "fd00::2", "10.0.0.1", "fd00::1"} {
-		rtt, err := a.Ping(context.Background(), netip.MustParseAddr(to))
-		if err != nil || rtt <= 0 {
-			t.Errorf("Ping(%s) = %v, %v", to, rtt, err)
-		}
-	}
-}

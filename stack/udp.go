@@ -151,14 +151,6 @@ func (c *UDPConn) write(b []byte, to *tcpip.FullAddress, addr net.Addr) (int, er
 	}
 }
 
-// reason returns why a call failed.
-func (c *UDPConn) reason(call string, err tcpip.Error) error {
-	if ended := c.ended(); ended != nil {
-		return ended
-	}
-	return callError(call, err)
-}
-
 // Close implements net.Conn and net.PacketConn.
 func (c *UDPConn) Close() error {
 	if err := c.close(); err != nil {
