@@ -76,7 +76,7 @@ func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 // parseRun reads the flags, and reports every fault at once. done is true where
 // there is nothing to run.
 func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int, done bool) {
-	s = &runSettings{}
+	s = &runSettings{options: map[string]string{}}
 	fs := newFlags("run")
 	slaves := fs.StringArray("slave", nil, "a slave, `[KIND:]NAME`; may be given again")
 	mode := fs.String("mode", "", "the bond's `MODE`, by name or number")
@@ -96,15 +96,18 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	}
 	s.name, s.control = *name, *control
 	var f faults
-	f.add("--slave", s.parseSlaves(*slaves))
-	f.add("--mode", s.parseMode(*mode))
-	f.add("--option", s.parseOptions(*options))
-	f.add("--address", s.parseAddresses(*addresses))
-	f.add("--gateway", s.parseGateways(*gateways))
-	f.add("--mac", s.parseMAC(*mac))
-	f.add("--serve", s.parseServices(*serve))
-	f.add("--forward", s.parseForwards(*forwards))
 	s.bond.Name, s.bond.MTU, s.host.Name = *name, *mtu, *name
+	f.each("--slave", *slaves, s.parseSlave)
+	f.add("--slave", s.anySlave())
+	f.add("--mode", s.parseMode(*mode))
+	f.each("--option", *options, s.parseOption)
+	f.each("--address", *addresses, s.parseAddress)
+	f.add("--address", s.anyAddress(*addresses))
+	f.each("--gateway", *gateways, s.parseGateway)
+	f.add("--mac", s.parseMAC(*mac))
+	f.each("--serve", *serve, s.parseService)
+	f.each("--forward", *forwards, s.parseForward)
+	f.add("", s.tryBond())
 	f.add("", s.host.Validate())
 	if s.control == "" {
 		s.control = defaultSocket()
@@ -128,6 +131,13 @@ func (f *faults) add(flag string, err error) {
 	}
 }
 
+// each reads all the values of a flag that may be given again.
+func (f *faults) each(flag string, values []string, parse func(string) error) {
+	for _, v := range values {
+		f.add(flag, parse(v))
+	}
+}
+
 func (s *runSettings) parseMode(text string) (err error) {
 	if text == "" {
 		return fmt.Errorf("missing; allowed are %s", strings.Join(bonding.ModeNames(), ", "))
@@ -136,52 +146,67 @@ func (s *runSettings) parseMode(text string) (err error) {
 	return err
 }
 
-// parseOptions reads NAME=VALUE. Which names and values are right is the bond's
+// parseOption reads NAME=VALUE. Which names and values are right is the bond's
 // to say.
-func (s *runSettings) parseOptions(list []string) error {
-	s.options = map[string]string{}
-	for _, text := range list {
-		name, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return fmt.Errorf("%q has no =, the form is NAME=VALUE", text)
-		}
-		if old, twice := s.options[name]; twice {
-			return fmt.Errorf("%s is given twice, as %q and %q", name, old, value)
-		}
-		s.options[name] = value
+func (s *runSettings) parseOption(text string) error {
+	name, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%q has no =, the form is NAME=VALUE", text)
 	}
+	if old, twice := s.options[name]; twice {
+		return fmt.Errorf("%s is given twice, as %q and %q", name, old, value)
+	}
+	s.options[name] = value
 	return nil
 }
 
-func (s *runSettings) parseAddresses(list []string) error {
-	if len(list) == 0 {
+// tryBond reports what a bond finds wrong with its settings, before anything is
+// opened. What depends on the slaves, such as active_slave, is for the start.
+func (s *runSettings) tryBond() error {
+	b, err := bonding.New(s.bond)
+	if err != nil {
+		// The options have their own faults.
+		var modeErr error
+		if b, modeErr = bonding.New(bonding.Options{Mode: s.bond.Mode}); modeErr != nil {
+			return err
+		}
+	}
+	defer b.Close()
+	if wrong := b.SetOptions(s.options); !errors.Is(wrong, bonding.ErrNoSlave) {
+		err = errors.Join(err, wrong)
+	}
+	return err
+}
+
+func (s *runSettings) parseAddress(text string) error {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return fmt.Errorf("%q is not an address with a prefix length, such as 10.0.0.2/24", text)
+	}
+	s.host.Addresses = append(s.host.Addresses, p)
+	return nil
+}
+
+func (s *runSettings) anyAddress(given []string) error {
+	if len(given) == 0 {
 		return errors.New("missing, for instance --address 10.0.0.2/24")
 	}
-	for _, text := range list {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("%q is not an address with a prefix length, such as 10.0.0.2/24", text)
-		}
-		s.host.Addresses = append(s.host.Addresses, p)
-	}
 	return nil
 }
 
-func (s *runSettings) parseGateways(list []string) error {
-	for _, text := range list {
-		a, err := netip.ParseAddr(text)
-		switch {
-		case err != nil:
-			return fmt.Errorf("%q is not an IP address", text)
-		case !s.host.Gateway.IsValid():
-			s.host.Gateway = a
-		case s.host.Gateway.Is4() && a.Is6() && !s.host.Gateway6.IsValid():
-			s.host.Gateway6 = a
-		case s.host.Gateway.Is6() && a.Is4():
-			s.host.Gateway, s.host.Gateway6 = a, s.host.Gateway
-		default:
-			return fmt.Errorf("%s: there is one for its IP version already", a)
-		}
+func (s *runSettings) parseGateway(text string) error {
+	a, err := netip.ParseAddr(text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%q is not an IP address", text)
+	case !s.host.Gateway.IsValid():
+		s.host.Gateway = a
+	case s.host.Gateway.Is4() && a.Is6() && !s.host.Gateway6.IsValid():
+		s.host.Gateway6 = a
+	case s.host.Gateway.Is6() && a.Is4():
+		s.host.Gateway, s.host.Gateway6 = a, s.host.Gateway
+	default:
+		return fmt.Errorf("%s: there is one for its IP version already", a)
 	}
 	return nil
 }

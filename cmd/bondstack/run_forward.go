@@ -23,15 +23,13 @@ type forward struct {
 
 func (f forward) String() string { return fmt.Sprintf("tcp:%d=%s", f.port, f.to) }
 
-// parseForwards reads tcp:PORT=HOST:PORT.
-func (s *runSettings) parseForwards(list []string) error {
-	for _, text := range list {
-		f, err := parseForward(text)
-		if err != nil {
-			return fmt.Errorf("%q: %w", text, err)
-		}
-		s.forwards = append(s.forwards, f)
+// parseForward reads tcp:PORT=HOST:PORT.
+func (s *runSettings) parseForward(text string) error {
+	f, err := parseForward(text)
+	if err != nil {
+		return fmt.Errorf("%q: %w", text, err)
 	}
+	s.forwards = append(s.forwards, f)
 	return nil
 }
 

@@ -30,15 +30,13 @@ func (s service) String() string {
 	return text
 }
 
-// parseServices reads KIND:PORT[=DIR].
-func (s *runSettings) parseServices(list []string) error {
-	for _, text := range list {
-		svc, err := parseService(text)
-		if err != nil {
-			return fmt.Errorf("%q: %w", text, err)
-		}
-		s.services = append(s.services, svc)
+// parseService reads KIND:PORT[=DIR].
+func (s *runSettings) parseService(text string) error {
+	svc, err := parseService(text)
+	if err != nil {
+		return fmt.Errorf("%q: %w", text, err)
 	}
+	s.services = append(s.services, svc)
 	return nil
 }
 

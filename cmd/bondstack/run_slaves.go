@@ -36,6 +36,9 @@ var linkKinds = map[string]openFunc{
 
 const defaultKind = "packet"
 
+// maxName is the length of the longest name of an interface in Linux.
+const maxName = 15
+
 func openPacket(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
 	ep, err := packet.New(name, packet.Options{Exclusive: o.exclusive})
 	if err != nil {
@@ -55,27 +58,31 @@ func openFdbased(name string, o linkOptions) (netstack.LinkEndpoint, []string, e
 	return ep, nil, nil
 }
 
-// parseSlaves reads [KIND:]NAME.
-func (s *runSettings) parseSlaves(list []string) error {
-	if len(list) == 0 {
-		return errors.New("missing, for instance --slave eth1")
+// parseSlave reads [KIND:]NAME.
+func (s *runSettings) parseSlave(text string) error {
+	kind, name, ok := strings.Cut(text, ":")
+	if !ok {
+		kind, name = defaultKind, text
 	}
-	for _, text := range list {
-		kind, name, ok := strings.Cut(text, ":")
-		if !ok {
-			kind, name = defaultKind, text
+	if linkKinds[kind] == nil {
+		kinds := slices.Sorted(maps.Keys(linkKinds))
+		return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
+	}
+	if len(name) == 0 || len(name) > maxName {
+		return fmt.Errorf("%q: the name %q has %d bytes, allowed are 1 to %d", text, name, len(name), maxName)
+	}
+	for _, other := range s.slaves {
+		if other.name == name {
+			return fmt.Errorf("%q: slave %s is given twice", text, name)
 		}
-		if linkKinds[kind] == nil {
-			kinds := slices.Sorted(maps.Keys(linkKinds))
-			return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
-		}
-		spec := slaveSpec{kind, name}
-		for _, other := range s.slaves {
-			if other.name == name {
-				return fmt.Errorf("%q: slave %s is given twice", text, name)
-			}
-		}
-		s.slaves = append(s.slaves, spec)
+	}
+	s.slaves = append(s.slaves, slaveSpec{kind, name})
+	return nil
+}
+
+func (s *runSettings) anySlave() error {
+	if len(s.slaves) == 0 {
+		return errors.New("missing, for instance --slave eth1")
 	}
 	return nil
 }
