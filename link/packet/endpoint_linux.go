@@ -117,6 +117,7 @@ func (e *Endpoint) openFirst() error {
 	if err := e.openOn(facts.index); err != nil {
 		return err
 	}
+	e.monitor.bound.Store(facts.index)
 	e.interfaceMTU.Store(e.ns.observe(e.name).mtu)
 	e.monitor.readSpeed()
 	return nil

@@ -9,7 +9,7 @@ import (
 
 // openOn opens the interface of an index: sockets and, where asked for, the
 // exclusion of the host. It runs in the endpoint's namespace, while nothing is
-// open.
+// open. The link is not up before monitor.bound has the index too.
 func (e *Endpoint) openOn(index int32) error {
 	socks, err := openSockets(index, e.options)
 	if err != nil {
@@ -25,8 +25,6 @@ func (e *Endpoint) openOn(index int32) error {
 	e.socketsMu.Lock()
 	e.sockets, e.exclusion = socks, exclusion
 	e.socketsMu.Unlock()
-	e.monitor.bound.Store(index)
-
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.idle = slices.Clone(socks)
@@ -77,9 +75,9 @@ func (e *Endpoint) follow(index int32) bool {
 	if index == 0 {
 		return true
 	}
-	err := e.ns.do(func() error {
-		facts, err := lookUp(e.name)
-		if err != nil {
+	var facts interfaceFacts
+	err := e.ns.do(func() (err error) {
+		if facts, err = lookUp(e.name); err != nil {
 			return err
 		}
 		return e.openOn(facts.index)
@@ -89,6 +87,7 @@ func (e *Endpoint) follow(index int32) bool {
 	}
 	e.renewHardware()
 	e.stats.reopened.Add(1)
+	e.monitor.bound.Store(facts.index)
 	return true
 }
 

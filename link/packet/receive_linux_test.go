@@ -1,0 +1,180 @@
+package packet
+
+import (
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// TestChecksumsAreVerified has the peer send frames for which no kernel
+// vouches: those with right checksums pass, those with wrong ones do not.
+func TestChecksumsAreVerified(t *testing.T) {
+	p := newPair(t)
+	e := p.open(Options{})
+	e.SetPromiscuous(true)
+	r, raw := attach(e), p.raw()
+	random := rand.New(rand.NewPCG(5, 5))
+	bad := uint64(0)
+	for i := range 40 {
+		s := packetSpec{v6: i&1 != 0, udp: i&2 != 0, tags: i >> 2 & 1, payload: 10 + random.IntN(1000)}
+		b, _, transport := s.build(random)
+		raw.send(b)
+		if got := r.next(t); !got.valid {
+			t.Errorf("%+v: RXChecksumValidated = false, want true", s)
+		}
+		b[transport] ^= 1
+		raw.send(b)
+		raw.send(frame(broadcastAddress, "marker"))
+		if got := r.next(t); string(got.frame[14:]) != "marker" || got.valid {
+			t.Errorf("%+v: with a wrong checksum received %x, valid %v, want only the marker", s, got.frame, got.valid)
+		}
+		bad++
+	}
+	if n := e.Stats().RXDroppedChecksum; n != bad {
+		t.Errorf("dropped for their checksum %d, want %d", n, bad)
+	}
+}
+
+// TestPartialChecksumsOfUDP has the peer's kernel send datagrams: their
+// checksums are partial, and the kernel vouches for them.
+func TestPartialChecksumsOfUDP(t *testing.T) {
+	p := newPair(t)
+	e := p.open(Options{})
+	r := attach(e)
+	p.peer.Run("ip", "neigh", "add", stackV4, "lladdr", e.LinkAddress().String(), "dev", "veth1")
+	p.peer.Do(func() {
+		c, err := net.Dial("udp", net.JoinHostPort(stackV4, "9"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Write([]byte("partial"))
+	})
+	got := r.next(t)
+	for len(got.frame) < 42+7 || string(got.frame[42:]) != "partial" {
+		got = r.next(t)
+	}
+	if !got.valid {
+		t.Error("RXChecksumValidated = false for a datagram that the kernel vouches for")
+	}
+	if verify([][]byte{got.frame}, false) != checksumBad {
+		t.Error("the checksum was not partial: the test shows nothing")
+	}
+}
+
+// TestSuperFramesCarryTheirSegmentation checks what is known of a frame of many
+// segments.
+func TestSuperFramesCarryTheirSegmentation(t *testing.T) {
+	p := newPair(t)
+	e := p.open(Options{})
+	saw := make(chan stack.GSO, 1)
+	tap := &tapped{Endpoint: e, look: func(pkt *stack.PacketBuffer) {
+		if pkt.Size() > 4000 {
+			select {
+			case saw <- pkt.GSOOptions:
+			default:
+			}
+		}
+	}}
+	h := newHost(t, tap)
+	l := p.listenPeer(peerV4)
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			c.Write(make([]byte, 1<<20))
+			c.Close()
+		}
+	}()
+	sum(h.dial(peerV4, l.Addr().(*net.TCPAddr).Port))
+	gso := <-saw
+	if gso.Type != stack.GSOTCPv4 || !gso.NeedsCsum || gso.L3HdrLen != 20 || gso.CsumOffset != 16 || gso.MSS < 1000 {
+		t.Errorf("GSOOptions = %+v, want those of TCP over IPv4 with a partial checksum", gso)
+	}
+}
+
+// tapped is an endpoint that shows what it delivers.
+type tapped struct {
+	*Endpoint
+	look func(*stack.PacketBuffer)
+	to   stack.NetworkDispatcher
+}
+
+func (e *tapped) Attach(d stack.NetworkDispatcher) {
+	if d == nil {
+		e.Endpoint.Attach(nil)
+		return
+	}
+	e.to = d
+	e.Endpoint.Attach(e)
+}
+
+func (e *tapped) DeliverNetworkPacket(p tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
+	e.look(pkt)
+	e.to.DeliverNetworkPacket(p, pkt)
+}
+
+func (e *tapped) DeliverLinkPacket(p tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
+	e.to.DeliverLinkPacket(p, pkt)
+}
+
+// TestDatapathAllocatesNothing counts the allocations of sending and receiving.
+func TestDatapathAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	p := newPair(t)
+	e := p.open(Options{})
+	e.Attach(nothing{})
+	raw := p.raw()
+
+	list := listOf(frame(broadcastAddress, "frame"), 8)
+	defer list.Reset()
+	if n := testing.AllocsPerRun(200, func() { e.WritePackets(list) }); n >= 1 {
+		t.Errorf("WritePackets of 8 frames allocates %v times, want 0", n)
+	}
+	b := frame(broadcastAddress, "frame")
+	seen := e.Stats().RXPackets
+	// The peer's write and the wait are counted as well.
+	if n := testing.AllocsPerRun(200, func() {
+		unix.Write(raw.fd, b)
+		for seen++; e.stats.rx.packets.Load() < seen; {
+		}
+	}); n >= 1 {
+		t.Errorf("receiving a frame allocates %v times, want 0", n)
+	}
+}
+
+// nothing is a dispatcher that does nothing.
+type nothing struct{}
+
+func (nothing) DeliverNetworkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}
+func (nothing) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer)    {}
+
+// listOf is a list of n packets of a frame.
+func listOf(frame []byte, n int) stack.PacketBufferList {
+	var list stack.PacketBufferList
+	for range n {
+		list.PushBack(outgoing(frame))
+	}
+	return list
+}
+
+// BenchmarkWritePackets sends small frames to a peer that drops them.
+func BenchmarkWritePackets(b *testing.B) {
+	for _, n := range []int{1, 32} {
+		b.Run(map[int]string{1: "single", 32: "batch"}[n], func(b *testing.B) {
+			p := newPair(b)
+			e := p.open(Options{})
+			list := listOf(frame(broadcastAddress, "frame"), n)
+			defer list.Reset()
+			b.ReportAllocs()
+			for b.Loop() {
+				e.WritePackets(list)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/frame")
+		})
+	}
+}
