@@ -1,10 +1,11 @@
 package packet
 
 import (
-	"encoding/binary"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -116,8 +117,7 @@ func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filt
 		return
 	}
 	parts := s.frame(size, m)
-	ethernet := parts[0]
-	kind, pass := filter.classify(macAddress(ethernet[:header.EthernetAddressSize]))
+	kind, pass := filter.classify(macAddress(parts[0][:header.EthernetAddressSize]))
 	if !pass {
 		c.address++
 		return
@@ -127,15 +127,26 @@ func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filt
 		c.checksum++
 		return
 	}
-	c.packets++
-	for _, p := range parts {
-		c.bytes += uint64(len(p))
+	if virtio.gsoType == virtioGSODatagrams {
+		whole := slices.Concat(parts...)
+		if !splitDatagrams(whole, int(virtio.gsoSize), func(b []byte) {
+			r.hand(buffer.MakeWithData(b), virtioHeader{}, kind, verdict, to, c)
+		}) {
+			c.malformed++
+		}
+		return
 	}
-	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: s.take(parts)})
-	pkt.LinkHeader().Consume(header.EthernetMinimumSize)
-	pkt.NetworkProtocolNumber = tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(ethernet[tagOffset:]))
+	r.hand(s.take(parts), virtio, kind, verdict, to, c)
+}
+
+// hand makes a packet of a frame and delivers it.
+func (r *receiver) hand(frame buffer.Buffer, virtio virtioHeader, kind tcpip.PacketType, v verdict, to stack.NetworkDispatcher, c *batchCounts) {
+	c.packets++
+	c.bytes += uint64(frame.Size())
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
+	parseEthernet(pkt)
 	pkt.PktType = kind
-	pkt.RXChecksumValidated = verdict == checksumGood
+	pkt.RXChecksumValidated = v == checksumGood
 	pkt.GSOOptions = virtio.gsoOptions(header.EthernetMinimumSize)
 	to.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 	pkt.DecRef()

@@ -3,6 +3,7 @@ package packet
 import (
 	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -63,6 +64,50 @@ func TestPartialChecksumsOfUDP(t *testing.T) {
 	}
 	if verify([][]byte{got.frame}, false) != checksumBad {
 		t.Error("the checksum was not partial: the test shows nothing")
+	}
+}
+
+// TestSegmentedDatagrams has the peer's kernel send several datagrams as one
+// (UDP_SEGMENT): each must arrive by itself.
+func TestSegmentedDatagrams(t *testing.T) {
+	p := newPair(t)
+	e := p.open(Options{})
+	r := attach(e)
+	p.peer.Run("ip", "neigh", "add", stackV4, "lladdr", e.LinkAddress().String(), "dev", "veth1")
+	payload := make([]byte, 3500)
+	for i := range payload {
+		payload[i] = byte(i / 1000)
+	}
+	p.peer.Do(func() {
+		c, err := net.Dial("udp", net.JoinHostPort(stackV4, "9"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		raw, _ := c.(*net.UDPConn).SyscallConn()
+		raw.Control(func(fd uintptr) {
+			if err := unix.SetsockoptInt(int(fd), unix.SOL_UDP, unix.UDP_SEGMENT, 1000); err != nil {
+				t.Skipf("the kernel does not segment datagrams: %v", err)
+			}
+		})
+		if _, err := c.Write(payload); err != nil {
+			t.Fatal(err)
+		}
+	})
+	var sizes []int
+	for i := 0; i < 4; {
+		got := r.next(t)
+		if got.protocol != 0x800 || got.frame[23] != 17 {
+			continue
+		}
+		sizes = append(sizes, len(got.frame)-42)
+		if !got.valid || verify([][]byte{got.frame}, false) != checksumGood || got.frame[42] != byte(i) {
+			t.Errorf("datagram %d: valid %v, begins with %d", i, got.valid, got.frame[42])
+		}
+		i++
+	}
+	if want := []int{1000, 1000, 1000, 500}; !slices.Equal(sizes, want) {
+		t.Errorf("datagrams of %v bytes, want %v", sizes, want)
 	}
 }
 

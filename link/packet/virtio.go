@@ -23,7 +23,9 @@ const (
 
 	virtioGSOTCPv4 = 1
 	virtioGSOTCPv6 = 4
-	virtioGSOECN   = 0x80 // set beside a TCP type
+	// virtioGSODatagrams: several UDP datagrams (VIRTIO_NET_HDR_GSO_UDP_L4).
+	virtioGSODatagrams = 5
+	virtioGSOECN       = 0x80 // set beside a TCP type
 )
 
 // virtioHeader is the header in its parts.
