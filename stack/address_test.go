@@ -104,6 +104,9 @@ func TestGateway(t *testing.T) {
 		Addresses: []netip.Prefix{prefix("10.0.0.254/24"), prefix("192.0.2.1/24"), prefix("fd00::fe/64"), prefix("2001:db8::1/64")},
 	})
 	mustListen(t, far, ":80")
+	if err := far.AwaitAddresses(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	near := newHost(t, left, stack.HostOptions{
 		Addresses: []netip.Prefix{prefix("10.0.0.1/24"), prefix("fd00::1/64")},
 		Gateway:   addr("10.0.0.254"),

@@ -50,4 +50,3 @@ func pattern(n int) []byte {
 	}
 	return b
 }
-
