@@ -97,6 +97,7 @@ func open(name string, options Options) (*Endpoint, error) {
 		done:    make(chan struct{}),
 	}
 	e.monitor.follow = e.follow
+	e.monitor.activity = e.stats.activity
 	e.monitor.changedMTU = e.interfaceMTU.Store
 	if err := ns.do(e.openFirst); err != nil {
 		ns.release()

@@ -54,10 +54,15 @@ type Fdbased struct {
 
 // relay stands between fdbased, which is attached once, and what the wrapper
 // is attached to.
-type relay struct{ attached atomic.Pointer[attachment] }
+type relay struct {
+	attached atomic.Pointer[attachment]
+	// delivered counts the packets that came.
+	delivered atomic.Uint64
+}
 
 // DeliverNetworkPacket implements stack.NetworkDispatcher.
 func (r *relay) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
+	r.delivered.Add(1)
 	if a := r.attached.Load(); a != nil {
 		a.dispatcher.DeliverNetworkPacket(protocol, pkt)
 	}
@@ -95,6 +100,7 @@ func openFdbased(name string, options Options) (*Fdbased, error) {
 	}
 	options = options.withDefaults()
 	f := &Fdbased{name: name, ns: ns, monitor: newMonitor(ns, name, options.PollInterval), done: make(chan struct{})}
+	f.monitor.activity = f.relay.delivered.Load
 	if err := ns.do(func() error { return f.open(options) }); err != nil {
 		closeSockets(f.sockets)
 		ns.release()

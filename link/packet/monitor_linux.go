@@ -12,14 +12,22 @@ import (
 // there but could not be opened.
 const retryInterval = 100 * time.Millisecond
 
+// idlePolls is how many times less often a monitor polls while no frame flows:
+// waking an idle processor is most of what polling costs, and while nothing is
+// sent nothing is lost.
+const idlePolls = 5
+
 // monitor knows the state of the interface of a name, for an endpoint whose
 // sockets are bound to it. It learns of changes by the kernel's news and by
 // polling; what it reports it always reads from the kernel.
 type monitor struct {
 	ns   *namespace
 	name string
-	// poll is the interval of polling; 0 or negative for none.
+	// poll is the interval of polling while frames flow; 0 or negative for no
+	// polling.
 	poll time.Duration
+	// activity returns a number that differs from before when frames flowed.
+	activity func() uint64
 	// follow, if not nil, is called in the monitor's goroutine when the
 	// interface of the name is not the one that the sockets are bound to: to
 	// bind them to the index, or to none (0). It is false where that failed
@@ -57,7 +65,7 @@ type monitor struct {
 // newMonitor makes a monitor that has not started.
 func newMonitor(ns *namespace, name string, poll time.Duration) *monitor {
 	return &monitor{
-		ns: ns, name: name, poll: poll,
+		ns: ns, name: name, poll: poll, activity: func() uint64 { return 0 },
 		news: make(chan struct{}, 1), due: make(chan struct{}, 1),
 		quit: make(chan struct{}), looked: make(chan struct{}), told: make(chan struct{}),
 		subscribers: map[uint64]func(){},
@@ -160,13 +168,16 @@ func (m *monitor) look(last link.State) {
 	defer close(m.looked)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	activity := m.activity()
 	for news := true; ; {
-		s, pause := m.lookOnce(news || !last.Usable())
+		s, ok := m.lookOnce(news || !last.Usable())
 		if s != last {
 			m.announce()
 			last = s
 		}
-		timer.Reset(pause)
+		now := m.activity()
+		timer.Reset(m.pause(ok, now != activity))
+		activity = now
 		select {
 		case <-m.quit:
 			return
@@ -179,31 +190,42 @@ func (m *monitor) look(last link.State) {
 }
 
 // lookOnce looks at the interface, follows it where it is another than the
-// bound one, and returns the link's state and how soon to look again. It reads
-// the speed of a usable link only where told to, since that can take a driver
-// long.
-func (m *monitor) lookOnce(speed bool) (link.State, time.Duration) {
-	pause := m.poll
-	if pause <= 0 {
-		pause = time.Hour
-	}
+// bound one, and returns the link's state. It is false where following failed.
+// It reads the speed of a usable link only where told to, since that can take a
+// driver long.
+func (m *monitor) lookOnce(speed bool) (s link.State, ok bool) {
+	ok = true
 	o := m.ns.observe(m.name)
 	if o.index != m.bound.Load() && m.follow != nil {
-		if !m.follow(o.index) {
-			pause = min(pause, retryInterval)
-		}
+		ok = m.follow(o.index)
 		o = m.ns.observe(m.name) // following takes its time
 	}
 	if m.changedMTU != nil && o.index != 0 {
 		m.changedMTU(o.mtu)
 	}
-	s := m.stateOf(o)
+	s = m.stateOf(o)
 	m.usable.Store(s.Usable())
 	if s.Usable() && speed {
 		m.readSpeed()
 		s = m.stateOf(o)
 	}
-	return s, pause
+	return s, ok
+}
+
+// pause returns how soon to look again, if there are no news: ok is whether the
+// interface of the name could be followed, busy whether frames flowed.
+func (m *monitor) pause(ok, busy bool) time.Duration {
+	pause := m.poll
+	switch {
+	case pause <= 0:
+		pause = time.Hour
+	case !busy:
+		pause *= idlePolls
+	}
+	if !ok {
+		pause = min(pause, retryInterval)
+	}
+	return pause
 }
 
 // announce has the subscribers told.

@@ -194,18 +194,23 @@ func parseLinkNews(b []byte) (index int32, name string) {
 		return 0, ""
 	}
 	index = int32(binary.NativeEndian.Uint32(b[4:]))
-	attrs, err := nl.ParseRouteAttrAsMap(b[unix.SizeofIfInfomsg:])
-	if err != nil {
-		return index, ""
-	}
-	value := attrs[unix.IFLA_IFNAME].Value
-	for i, c := range value {
-		if c == 0 {
-			value = value[:i]
+	return index, linkName(b[unix.SizeofIfInfomsg:])
+}
+
+// linkName finds the name among attributes (struct rtattr, each aligned to four
+// bytes), or returns nothing.
+func linkName(b []byte) string {
+	for len(b) >= unix.SizeofRtAttr {
+		size := int(binary.NativeEndian.Uint16(b))
+		if size < unix.SizeofRtAttr || size > len(b) {
 			break
 		}
+		if binary.NativeEndian.Uint16(b[2:]) == unix.IFLA_IFNAME {
+			return unix.ByteSliceToString(b[unix.SizeofRtAttr:size])
+		}
+		b = b[min((size+3)&^3, len(b)):]
 	}
-	return index, string(value)
+	return ""
 }
 
 // do runs f on a thread that is in the namespace and returns its error.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"bondstack/link"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestStateOfVeth(t *testing.T) {
@@ -47,7 +49,7 @@ func TestSubscribersAreTold(t *testing.T) {
 			if c.quiet {
 				e.ns.unwatch(e.monitor)
 			}
-			for range 5 {
+			for range 2 {
 				p.peer.Down("veth1")
 				awaitState(t, e, told, false)
 				p.peer.Up("veth1")
@@ -166,6 +168,20 @@ func BenchmarkCarrierLoss(b *testing.B) {
 			if !c.news {
 				e.ns.unwatch(e.monitor)
 			}
+			flow := time.NewTicker(time.Millisecond)
+			defer flow.Stop()
+			end := make(chan struct{})
+			defer close(end)
+			go func() {
+				for {
+					select {
+					case <-end:
+						return
+					case <-flow.C:
+						write(e, frame(broadcastAddress, "flow"))
+					}
+				}
+			}()
 			var total time.Duration
 			for b.Loop() {
 				b.StopTimer()
@@ -175,7 +191,7 @@ func BenchmarkCarrierLoss(b *testing.B) {
 					<-told
 				}
 				// The monitor has seen it too, and the phase of its polling varies.
-				time.Sleep(2*DefaultPollInterval + rand.N(2*DefaultPollInterval))
+				time.Sleep(20*time.Millisecond + rand.N(2*DefaultPollInterval))
 				b.StartTimer()
 				p.peer.Down("veth1")
 				down := time.Now()
@@ -187,4 +203,23 @@ func BenchmarkCarrierLoss(b *testing.B) {
 			b.ReportMetric(float64(total.Microseconds())/float64(b.N), "us-after-return")
 		})
 	}
+}
+
+// BenchmarkIdle is what an attached endpoint uses of one processor while
+// nothing happens: its polling.
+func BenchmarkIdle(b *testing.B) {
+	p := newPair(b)
+	attach(p.open(Options{}))
+	used := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	for b.Loop() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.ReportMetric(100*float64(used()-before)/float64(b.Elapsed()), "percent-of-a-cpu")
 }

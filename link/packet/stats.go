@@ -84,3 +84,9 @@ func (c *counters) snapshot() Stats {
 		Reopened:            c.reopened.Load(),
 	}
 }
+
+// activity returns a number that grows with every frame sent, refused or
+// received.
+func (c *counters) activity() uint64 {
+	return c.tx.packets.Load() + c.tx.down.Load() + c.rx.packets.Load()
+}
