@@ -26,7 +26,7 @@ func (b *Bond) Enslave(name string, ep stack.LinkEndpoint, o SlaveOptions) error
 		return err
 	}
 	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
-		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep)}
+		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep), slot: b.freeSlot()}
 	if err := b.fitMTU(s); err != nil {
 		return err
 	}
@@ -147,7 +147,6 @@ func (b *Bond) admit(s *slave, now instant) {
 	if !b.macFixed && checkAddress(s.permMAC) == nil {
 		b.mac, b.macFixed = s.permMAC, true
 	}
-	s.slot = b.freeSlot()
 	if b.copies != nil {
 		b.copies.table.Forget(s.slot)
 	}
@@ -198,7 +197,9 @@ func (b *Bond) firstLink(s *slave, now instant) (linkState, instant) {
 	return linkUp, 0
 }
 
-// freeSlot returns the least slot that no slave has.
+// freeSlot returns the least slot that no slave has. configMu is held, so it
+// stays free until it is taken: before the endpoint is attached, whose frames
+// read it.
 func (b *Bond) freeSlot() int {
 	for slot := 0; ; slot++ {
 		taken := false
