@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -128,6 +129,11 @@ func benchModes(name string) ([]bonding.Mode, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w, all", err)
 	}
+	b, err := bonding.New(bonding.Options{Mode: m}) // which are not here yet
+	if err != nil {
+		return nil, fmt.Errorf("%w, all", err)
+	}
+	b.Close()
 	return []bonding.Mode{m}, nil
 }
 
@@ -139,9 +145,8 @@ func parseRate(text string) (uint64, error) {
 			number, factor = rest, f
 		}
 	}
-	var v float64
-	var rest string
-	if n, _ := fmt.Sscanf(number, "%g%s", &v, &rest); n != 1 || !(v >= 0) || v*factor > 1e15 {
+	v, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(v >= 0) || v*factor > 1e15 {
 		return 0, fmt.Errorf("%q is not a rate, such as 1G, 2.5G, 100M or 0, at most 1000000G", text)
 	}
 	if bits := math.Round(v * factor); bits >= 1 || v == 0 {

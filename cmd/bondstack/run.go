@@ -98,11 +98,11 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	var f faults
 	s.bond.Name, s.bond.MTU, s.host.Name = *name, *mtu, *name
 	f.each("--slave", *slaves, s.parseSlave)
-	f.add("--slave", s.anySlave())
+	f.add("--slave", given(*slaves, "--slave eth1"))
 	f.add("--mode", s.parseMode(*mode))
 	f.each("--option", *options, s.parseOption)
 	f.each("--address", *addresses, s.parseAddress)
-	f.add("--address", s.anyAddress(*addresses))
+	f.add("--address", given(*addresses, "--address 10.0.0.2/24"))
 	f.each("--gateway", *gateways, s.parseGateway)
 	f.add("--mac", s.parseMAC(*mac))
 	f.each("--serve", *serve, s.parseService)
@@ -136,6 +136,14 @@ func (f *faults) each(flag string, values []string, parse func(string) error) {
 	for _, v := range values {
 		f.add(flag, parse(v))
 	}
+}
+
+// given wants at least one value of a flag.
+func given(values []string, example string) error {
+	if len(values) == 0 {
+		return errors.New("missing, for instance " + example)
+	}
+	return nil
 }
 
 func (s *runSettings) parseMode(text string) (err error) {
@@ -184,13 +192,6 @@ func (s *runSettings) parseAddress(text string) error {
 		return fmt.Errorf("%q is not an address with a prefix length, such as 10.0.0.2/24", text)
 	}
 	s.host.Addresses = append(s.host.Addresses, p)
-	return nil
-}
-
-func (s *runSettings) anyAddress(given []string) error {
-	if len(given) == 0 {
-		return errors.New("missing, for instance --address 10.0.0.2/24")
-	}
 	return nil
 }
 

@@ -80,13 +80,6 @@ func (s *runSettings) parseSlave(text string) error {
 	return nil
 }
 
-func (s *runSettings) anySlave() error {
-	if len(s.slaves) == 0 {
-		return errors.New("missing, for instance --slave eth1")
-	}
-	return nil
-}
-
 // joinEvery is how often a missing slave is looked for.
 const joinEvery = 500 * time.Millisecond
 
