@@ -252,6 +252,37 @@ func TestRefusedFrames(t *testing.T) {
 	}
 }
 
+// TestFullQueue sends faster than the interface may: what is not taken is told
+// and counted, and a call does not wait for room.
+func TestFullQueue(t *testing.T) {
+	for name, o := range map[string]Options{
+		"interface's queue": {},
+		"send buffer":       {SendBuffer: 1}, // the kernel's least
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			limit := "20000"
+			if o.SendBuffer != 0 {
+				limit = "1000000"
+			}
+			p.near.Run("tc", "qdisc", "add", "dev", "veth0", "root", "tbf", "rate", "8kbit", "burst", "3000", "limit", limit)
+			e := p.open(o)
+			list := listOf(frame(broadcastAddress, strings.Repeat("x", 1000)), 100)
+			defer list.Reset()
+			n, err := e.WritePackets(list)
+			if _, ok := err.(*tcpip.ErrNoBufferSpace); !ok || n == 0 || n == 100 {
+				t.Fatalf("WritePackets of 100 frames = %d, %v, want some and no buffer space", n, err)
+			}
+			if s := e.Stats(); s.TXPackets != uint64(n) || s.TXDroppedNoBuffer != uint64(100-n) {
+				t.Errorf("counters %+v, want %d sent and %d dropped", s, n, 100-n)
+			}
+			if !e.LinkState().Usable() {
+				t.Error("the link is down for a full queue")
+			}
+		})
+	}
+}
+
 func TestNewSaysWhatIsWrong(t *testing.T) {
 	p := newPair(t)
 	p.near.Do(func() {

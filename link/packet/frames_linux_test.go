@@ -76,7 +76,8 @@ func (p *pair) raw() *rawPeer {
 		}
 		p.t.Cleanup(func() { unix.Close(r.fd) })
 		unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
-		unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(patience / time.Second)})
+		limit := unix.NsecToTimeval(patience.Nanoseconds())
+		unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
 		addr := unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: int(facts.index)}
 		if err := unix.Bind(r.fd, &addr); err != nil {
 			p.t.Fatal(err)

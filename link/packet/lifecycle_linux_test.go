@@ -150,10 +150,7 @@ func TestManyRounds(t *testing.T) {
 	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)
 	// Closing waits for the kernel's grace periods, which workers share.
 	const workers = 20
-	rounds := 2000 / workers
-	if raceEnabled {
-		rounds /= 10
-	}
+	const rounds = 2000 / workers
 	before := countDescriptors(t)
 	var wg sync.WaitGroup
 	for range workers {
