@@ -11,6 +11,9 @@
 //   - MTUEndpoint: the link says which MTUs it can take.
 //   - Notifier: the link asks the stack above it to announce its addresses
 //     anew, since they can be reached by another place of the network.
+//   - Named: the link shows its name, and is told it.
+//   - DeviceTable, Device and DeviceHolder: how a bond takes its slaves from a
+//     table of named devices, and hears of their renaming and deletion.
 //
 // The links themselves are in the folders below. All of them carry Ethernet
 // frames: they deliver packets whose LinkHeader is consumed, and take packets
@@ -129,6 +132,58 @@ type Notifier interface {
 	// before it returns. cancel ends the subscription; a call already under
 	// way may still return after it.
 	SubscribeNotifyPeers(f func()) (cancel func())
+}
+
+// Named is implemented by a link that shows its name in its status, events and
+// logs. A table of named devices tells it the name that it has there.
+type Named interface {
+	// SetName tells the name. It must be cheap, and must not call the table.
+	SetName(name string)
+}
+
+// ChangeReporter is implemented by a link that changes in ways of its own, as a
+// bond does when its active slave changes.
+type ChangeReporter interface {
+	// SubscribeChanges has f called after each such change, with no lock of the
+	// link held. cancel ends the subscription; a call already under way may
+	// still return after it.
+	SubscribeChanges(f func()) (cancel func())
+}
+
+// DeviceTable is a table of named devices from which a link that is made of
+// others, such as a bond, takes them.
+type DeviceTable interface {
+	// HoldDevice gives the device of that name to a holder, until the holder
+	// releases it or LetGo asked for it. It tells the holder the device's name
+	// by SetDeviceName before it returns. It returns an error when there is no such
+	// device, or a NIC or another holder has it.
+	HoldDevice(name string, holder DeviceHolder) (Device, error)
+}
+
+// Device is a device that a holder has.
+type Device interface {
+	// Endpoint returns the device's link.
+	Endpoint() stack.LinkEndpoint
+	// Changed has the table look at the link's MTU and address, and tell those
+	// who watch it of what is new.
+	Changed()
+	// Release gives the device back. After LetGo was called it does nothing.
+	Release()
+}
+
+// DeviceHolder is told what becomes of a device that it holds.
+type DeviceHolder interface {
+	// Name returns the name of the holder, for people.
+	Name() string
+	// SetDeviceName tells the device's name: once before HoldDevice returns, and
+	// at each renaming before others can see the new name. An error prevents
+	// the renaming. It is called with the table locked: it must not wait for
+	// calls into the table.
+	SetDeviceName(name string) error
+	// LetGo tells that the device has been deleted. When it returns, the holder
+	// no longer uses the endpoint, which the table closes next. No lock of the
+	// table is held.
+	LetGo()
 }
 
 // Gone reports whether an error that a WritePackets returned means that the
