@@ -36,7 +36,8 @@
 //
 // The kernel's own stack sees every received frame too. Where the interface has
 // addresses of the host the kernel answers beside the user-space stack; see
-// Warnings and Options.Exclusive. The endpoint needs CAP_NET_RAW, and CAP_BPF
-// with CAP_NET_ADMIN for Options.Exclusive. On systems other than Linux New
-// returns ErrNotSupported.
+// Warnings and Options.Exclusive. The endpoint needs CAP_NET_RAW; CAP_BPF with
+// CAP_NET_ADMIN for Options.Exclusive; and CAP_SYS_ADMIN to follow an interface
+// that comes back in another namespace than the process's own. On systems other
+// than Linux New returns ErrNotSupported.
 package packet

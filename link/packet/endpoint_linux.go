@@ -3,6 +3,7 @@ package packet
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -52,6 +53,8 @@ type Endpoint struct {
 	started, closed bool
 	// idle are the sockets that have no receiver yet.
 	idle []*socket
+	// failure is why the interface that came back could not be opened.
+	failure error
 	// onClose is called by Close, once.
 	onClose func()
 
@@ -86,6 +89,9 @@ func open(name string, options Options) (*Endpoint, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
+	// What is opened here belongs to the caller's thread, which must stay so.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	ns, err := acquireNamespace()
 	if err != nil {
 		return nil, err
@@ -99,7 +105,7 @@ func open(name string, options Options) (*Endpoint, error) {
 	e.monitor.follow = e.follow
 	e.monitor.activity = e.stats.activity
 	e.monitor.changedMTU = e.interfaceMTU.Store
-	if err := ns.do(e.openFirst); err != nil {
+	if err := e.openFirst(); err != nil {
 		ns.release()
 		return nil, err
 	}
@@ -107,7 +113,7 @@ func open(name string, options Options) (*Endpoint, error) {
 }
 
 // openFirst opens the interface for the first time and takes over its address
-// and MTU. It runs in the endpoint's namespace.
+// and MTU. It runs on a thread in the endpoint's namespace.
 func (e *Endpoint) openFirst() error {
 	facts, err := lookUp(e.name)
 	if err != nil {

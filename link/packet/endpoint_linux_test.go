@@ -290,6 +290,11 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		if !errors.Is(err, ErrNoInterface) || !strings.Contains(err.Error(), "veth9") {
 			t.Errorf("New(veth9) = %v, want ErrNoInterface that names it", err)
 		}
+		for _, name := range []string{"", "a-name-of-16-byte"} {
+			if _, err := New(name, Options{}); err == nil || !strings.Contains(err.Error(), "1 to 15") {
+				t.Errorf("New(%q) = %v, want an error that says what is allowed", name, err)
+			}
+		}
 		if _, err := New("lo", Options{}); err == nil || !strings.Contains(err.Error(), "ethernet") {
 			t.Errorf("New(lo) = %v, want an error that says what is allowed", err)
 		}

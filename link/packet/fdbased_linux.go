@@ -3,6 +3,7 @@ package packet
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -94,6 +95,8 @@ func openFdbased(name string, options Options) (*Fdbased, error) {
 	if options.Exclusive || options.SetHardwareAddress {
 		return nil, errors.New("the exclusive and hardware address options are not allowed: fdbased has neither")
 	}
+	runtime.LockOSThread() // what is opened here belongs to the caller's thread
+	defer runtime.UnlockOSThread()
 	ns, err := acquireNamespace()
 	if err != nil {
 		return nil, err
@@ -101,7 +104,7 @@ func openFdbased(name string, options Options) (*Fdbased, error) {
 	options = options.withDefaults()
 	f := &Fdbased{name: name, ns: ns, monitor: newMonitor(ns, name, options.PollInterval), done: make(chan struct{})}
 	f.monitor.activity = f.relay.delivered.Load
-	if err := ns.do(func() error { return f.open(options) }); err != nil {
+	if err := f.open(options); err != nil {
 		closeSockets(f.sockets)
 		ns.release()
 		return nil, err
@@ -110,8 +113,8 @@ func openFdbased(name string, options Options) (*Fdbased, error) {
 	return f, nil
 }
 
-// open opens the sockets and makes gVisor's endpoint on them. It runs in the
-// endpoint's namespace.
+// open opens the sockets and makes gVisor's endpoint on them. It runs on a
+// thread in the endpoint's namespace.
 func (f *Fdbased) open(options Options) error {
 	facts, err := lookUp(f.name)
 	if err != nil {

@@ -73,6 +73,9 @@ type interfaceFacts struct {
 // lookUp finds the interface of a name in the calling thread's namespace, and
 // checks that it carries Ethernet frames.
 func lookUp(name string) (interfaceFacts, error) {
+	if len(name) >= unix.IFNAMSIZ || name == "" {
+		return interfaceFacts{}, fmt.Errorf("the name has %d bytes: 1 to %d are allowed", len(name), unix.IFNAMSIZ-1)
+	}
 	found, err := netlink.LinkByName(name)
 	var missing netlink.LinkNotFoundError
 	if errors.As(err, &missing) {

@@ -73,6 +73,9 @@ func (e *Endpoint) shut() {
 func (e *Endpoint) follow(index int32) bool {
 	e.shut()
 	if index == 0 {
+		e.mu.Lock()
+		e.failure = nil
+		e.mu.Unlock()
 		return true
 	}
 	var facts interfaceFacts
@@ -82,6 +85,9 @@ func (e *Endpoint) follow(index int32) bool {
 		}
 		return e.openOn(facts.index)
 	})
+	e.mu.Lock()
+	e.failure = err
+	e.mu.Unlock()
 	if err != nil {
 		return false
 	}

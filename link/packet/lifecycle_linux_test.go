@@ -3,6 +3,7 @@ package packet
 import (
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,11 +81,36 @@ func TestInterfaceGoesAndComesBack(t *testing.T) {
 					}
 				}
 				// The peers of hears are closed at the end of the test.
-				if now := countDescriptors(t) - 4; now != descriptors {
-					t.Errorf("%d descriptors, want %d as before", now, descriptors)
+				if now := countDescriptors(t) - 4; now > descriptors {
+					t.Errorf("%d descriptors, want no more than %d as before", now, descriptors)
 				}
 			})
 		}
+	}
+}
+
+// TestWhatComesBackIsNoEthernet: an interface of the name that cannot be used
+// leaves the link down, says why, and does not keep it from a better one.
+func TestWhatComesBackIsNoEthernet(t *testing.T) {
+	p := newPair(t)
+	e := p.open(Options{})
+	r := attach(e)
+	p.near.Delete("veth0")
+	usable(t, e, false)
+	p.near.Run("ip", "tuntap", "add", "dev", "veth0", "mode", "tun")
+	eventually(t, "a warning says why", func() bool {
+		w := e.Warnings()
+		return len(w) == 1 && strings.Contains(w[0], "ethernet")
+	})
+	if s := e.LinkState(); s.Up {
+		t.Errorf("LinkState() = %+v, want down", s)
+	}
+	p.near.Delete("veth0")
+	netnstest.Veth(t, p.near, "veth0", p.peer, "veth1")
+	usable(t, e, true)
+	hears(t, p, e, r, "better")
+	if w := e.Warnings(); len(w) != 0 {
+		t.Errorf("Warnings() = %q, want none", w)
 	}
 }
 
@@ -170,12 +196,13 @@ func TestManyRounds(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if after := countDescriptors(t); after < before-5 || after > before+5 {
-		t.Errorf("%d descriptors after %d rounds, want %d", after, workers*rounds, before)
+	if after := countDescriptors(t); after > before+5 {
+		t.Errorf("%d descriptors after %d rounds, want about %d", after, workers*rounds, before)
 	}
 }
 
-// countDescriptors counts the open descriptors of the process.
+// countDescriptors counts the open descriptors of the process. It may fall by
+// itself: the net package keeps pipes for splicing until they are collected.
 func countDescriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

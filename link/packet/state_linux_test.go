@@ -122,8 +122,8 @@ func TestSharedNamespace(t *testing.T) {
 	a.Close()
 	hears(t, p, b, attach(b), "the other is closed")
 	b.Close()
-	if n := countDescriptors(t) - 1; n != before { // hears has one
-		t.Errorf("%d descriptors, want %d as before", n, before)
+	if n := countDescriptors(t) - 1; n > before { // hears has one
+		t.Errorf("%d descriptors, want no more than %d as before", n, before)
 	}
 	namespaces.Lock()
 	defer namespaces.Unlock()

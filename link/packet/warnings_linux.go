@@ -9,7 +9,8 @@ import (
 // Warnings returns what an operator should know about the endpoint at this
 // moment, a sentence each, or nothing: that the host has addresses on the
 // interface and how to keep its stack from answering, that buffers are smaller
-// than asked for, that the interface's address could not be changed.
+// than asked for, that the interface's address could not be changed, why an
+// interface that came back could not be opened.
 func (e *Endpoint) Warnings() []string {
 	var warnings []string
 	if !e.options.Exclusive {
@@ -18,6 +19,11 @@ func (e *Endpoint) Warnings() []string {
 	if w := e.bufferWarning(); w != "" {
 		warnings = append(warnings, w)
 	}
+	e.mu.Lock()
+	if err := e.failure; err != nil {
+		warnings = append(warnings, fmt.Sprintf("interface %q is there but cannot be opened: %v", e.name, err))
+	}
+	e.mu.Unlock()
 	e.hardware.mu.Lock()
 	defer e.hardware.mu.Unlock()
 	if err := e.hardware.failure; err != nil {
