@@ -1,6 +1,7 @@
 package stack_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -49,9 +50,10 @@ func TestManyConnections(t *testing.T) {
 				return
 			}
 			defer c.Close()
-			got, err := io.ReadAll(c)
-			if err != nil || string(got) != string(sent) {
-				t.Errorf("ReadAll() = %d bytes, %v", len(got), err)
+			got := make([]byte, size+1) // one more: the end must come
+			n, err := io.ReadFull(c, got)
+			if err != io.ErrUnexpectedEOF || !bytes.Equal(got[:n], sent) {
+				t.Errorf("ReadFull() = %d bytes, %v, want %d and the end", n, err, size)
 			}
 		})
 	}
