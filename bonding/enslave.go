@@ -2,6 +2,7 @@ package bonding
 
 import (
 	"fmt"
+	"sync"
 
 	"bondstack/bonding/offload"
 	"bondstack/link"
@@ -14,6 +15,10 @@ import (
 // maxDepth is how deep bonds may be nested (Linux's limit for stacked devices).
 const maxDepth = 8
 
+// enslaving is held while any bond takes in an endpoint: of two bonds that want
+// the same one, or each other, the second sees what the first has done.
+var enslaving sync.Mutex
+
 // Enslave makes an endpoint a slave under a name of 1 to 15 bytes. The endpoint
 // must carry Ethernet and be attached to nothing; from here on the bond is its
 // dispatcher. It is given the bond's MAC address and MTU; the first slave gives
@@ -22,26 +27,38 @@ const maxDepth = 8
 func (b *Bond) Enslave(name string, ep stack.LinkEndpoint, o SlaveOptions) error {
 	b.configMu.Lock()
 	defer b.configMu.Unlock()
-	if err := b.mayEnslave(name, ep, o); err != nil {
+	s, err := b.join(name, ep, o)
+	if err != nil {
 		return err
 	}
-	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
-		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep), slot: b.freeSlot()}
-	if err := b.fitMTU(s); err != nil {
-		return err
-	}
-	if err := b.fitAddress(s); err != nil {
-		ep.SetMTU(s.permMTU)
-		return err
-	}
-	ep.Attach(&port{slave: s})
-	s.look()
-	b.control(func(now instant) { b.admit(s, now) })
 	if e, ok := ep.(link.StateEndpoint); ok {
 		s.cancel = e.SubscribeLinkState(func() { b.linkChanged(s) })
 		b.linkChanged(s) // what changed before the subscription
 	}
 	return nil
+}
+
+// join makes an endpoint a member if it can be one.
+func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions) (*slave, error) {
+	enslaving.Lock()
+	defer enslaving.Unlock()
+	if err := b.mayEnslave(name, ep, o); err != nil {
+		return nil, err
+	}
+	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
+		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep), slot: b.freeSlot()}
+	mtu, err := b.fitMTU(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.fitAddress(s); err != nil {
+		ep.SetMTU(s.permMTU)
+		return nil, err
+	}
+	ep.Attach(&port{slave: s})
+	s.look()
+	b.control(func(now instant) { b.admit(s, mtu, now) })
+	return s, nil
 }
 
 // mayEnslave checks what can be known without touching the endpoint.
@@ -99,15 +116,18 @@ func (b *Bond) holds(other *Bond, depth int) bool {
 	return false
 }
 
-// fitMTU gives a slave the bond's MTU; the first slave of a bond without an MTU
-// of its own gives it its own. A slave that cannot is refused rather than the
-// bond lowered, since connections keep the segment size that they began with.
-func (b *Bond) fitMTU(s *slave) error {
+// fitMTU gives a slave the bond's MTU and returns it; the first slave of a bond
+// without an MTU of its own gives it its own. A slave that cannot is refused
+// rather than the bond lowered, since connections keep the segment size that
+// they began with.
+func (b *Bond) fitMTU(s *slave) (uint32, error) {
 	s.permMTU = s.ep.MTU()
+	b.mu.Lock()
 	want := b.MTU()
-	if !b.mtuFixed && len(b.snap.Load().all) == 0 {
+	if b.adoptsMTU() {
 		want = min(max(s.permMTU, minMTU), maxMTU)
 	}
+	b.mu.Unlock()
 	s.ep.SetMTU(want)
 	if got := s.ep.MTU(); got < want {
 		s.ep.SetMTU(s.permMTU)
@@ -116,11 +136,13 @@ func (b *Bond) fitMTU(s *slave) error {
 			least, greatest := l.MTURange()
 			reason += fmt.Sprintf(" (it takes %d to %d)", least, greatest)
 		}
-		return &SlaveError{"enslave", s.name, reason, ErrMTU}
+		return 0, &SlaveError{"enslave", s.name, reason, ErrMTU}
 	}
-	b.mtu.Store(want)
-	return nil
+	return want, nil
 }
+
+// adoptsMTU reports whether the bond has no MTU of its own until a slave comes.
+func (b *Bond) adoptsMTU() bool { return !b.mtuFixed && len(b.slaves) == 0 }
 
 // fitAddress gives a slave the bond's MAC address; the first slave of a bond
 // without one of its own gives it its own.
@@ -142,11 +164,15 @@ func (b *Bond) fitAddress(s *slave) error {
 	return nil
 }
 
-// admit makes an attached slave a member.
-func (b *Bond) admit(s *slave, now instant) {
+// admit makes an attached slave, which has been given an MTU, a member.
+func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	if !b.macFixed && checkAddress(s.permMAC) == nil {
 		b.mac, b.macFixed = s.permMAC, true
 	}
+	if b.adoptsMTU() {
+		b.mtu.Store(mtu)
+	}
+	b.catchUp(s, mtu)
 	if b.copies != nil {
 		b.copies.table.Forget(s.slot)
 	}
@@ -169,6 +195,20 @@ func (b *Bond) admit(s *slave, now instant) {
 	b.slaveEvent(EventEnslave, s)
 	if b.config.mode == ActiveBackup || b.active == nil && s.link == linkUp {
 		b.reselect(now)
+	}
+}
+
+// catchUp gives a new slave the MTU and the address that the bond was given
+// while the slave was made ready for the old ones.
+func (b *Bond) catchUp(s *slave, mtu uint32) {
+	if want := b.MTU(); want != mtu {
+		s.ep.SetMTU(want)
+		if got := s.ep.MTU(); got != want {
+			b.warn("slave %s: MTU %d is not taken, it stays at %d", s.name, want, got)
+		}
+	}
+	if s.ep.LinkAddress() != b.mac {
+		s.ep.SetLinkAddress(b.mac)
 	}
 }
 
@@ -224,23 +264,26 @@ func (b *Bond) ChangeMTU(mtu uint32) error {
 	if mtu < minMTU || mtu > maxMTU {
 		return fmt.Errorf("bond %s: MTU %d: %w: allowed are %d to %d", b.Name(), mtu, ErrMTU, minMTU, maxMTU)
 	}
-	slaves := b.snap.Load().all
-	for i, s := range slaves {
+	var err error
+	b.control(func(instant) { err = b.changeMTU(mtu) })
+	return err
+}
+
+func (b *Bond) changeMTU(mtu uint32) error {
+	for i, s := range b.slaves {
 		old := s.ep.MTU()
 		s.ep.SetMTU(mtu)
 		if s.ep.MTU() == mtu {
 			continue
 		}
 		s.ep.SetMTU(old)
-		for _, back := range slaves[:i] {
+		for _, back := range b.slaves[:i] {
 			back.ep.SetMTU(b.MTU())
 		}
 		return &SlaveError{"set", s.name, fmt.Sprintf("MTU %d is not taken, it stays at %d", mtu, old), ErrMTU}
 	}
 	b.mtu.Store(mtu)
-	b.mu.Lock()
 	b.mtuFixed = true
-	b.mu.Unlock()
 	return nil
 }
 
