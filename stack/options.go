@@ -147,7 +147,7 @@ func (o HostOptions) Validate() error {
 			faults = append(faults, fmt.Errorf("stack: %s: %w", field, err))
 		}
 	}
-	check("Name", checkName(o.Name))
+	check("Name", checkInterfaceName(o.Name))
 	for i, p := range o.Addresses {
 		check(fmt.Sprintf("Addresses[%d]", i), checkAddress(p))
 		for j, q := range o.Addresses[:i] {
@@ -187,8 +187,8 @@ func checkRange(v, least, greatest int) error {
 	return nil
 }
 
-// checkName has Linux's rules for an interface's name.
-func checkName(name string) error {
+// checkInterfaceName has Linux's rules for an interface's name.
+func checkInterfaceName(name string) error {
 	if len(name) > maxName || name == "" || name == "." || name == ".." {
 		return fmt.Errorf("%q is not an interface name: neither . nor .. is allowed, nor other than 1 to %d bytes", name, maxName)
 	}
