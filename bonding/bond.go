@@ -54,8 +54,8 @@ type Bond struct {
 	carrier     bool
 	promiscuous bool
 	copies      *copies
-	leaving     *slave // being released: its counters are in no other sum
-	retired     totals // counters of released slaves
+	leaving     []*slave // being released: their counters are in no other sum
+	retired     totals   // counters of released slaves
 	closed      bool
 	onClose     func()
 
@@ -176,8 +176,10 @@ func (b *Bond) Close() {
 			return
 		}
 		b.closed = true
-		b.dispatcher = nil
+		b.dispatcher, b.nextPass = nil, 0
+		b.notify.stop()
 		slaves = b.slaves
+		b.leaving = slaves
 		for _, s := range slaves {
 			s.released = true
 		}
@@ -191,6 +193,7 @@ func (b *Bond) Close() {
 		s.detach()
 		s.ep.Close()
 	}
+	b.retire()
 	if onClose != nil {
 		onClose()
 	}

@@ -35,11 +35,18 @@ func (b *Bond) Release(name string) error {
 	if s.ep.MTU() != s.permMTU {
 		s.ep.SetMTU(s.permMTU)
 	}
-	b.control(func(instant) {
-		b.retired.add(s)
-		b.leaving = nil
-	})
+	b.retire()
 	return nil
+}
+
+// retire keeps the counters of those who have left.
+func (b *Bond) retire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.leaving {
+		b.retired.add(s)
+	}
+	b.leaving = nil
 }
 
 // dismiss takes a slave out of all that is published next.
@@ -65,7 +72,7 @@ func (b *Bond) dismiss(s *slave, now instant) {
 		b.changeActive(nil, now)
 		b.reselect(now)
 	}
-	b.leaving = s
+	b.leaving = []*slave{s}
 }
 
 // detach ends the endpoint's deliveries and its news.

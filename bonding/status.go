@@ -93,8 +93,8 @@ func (b *Bond) Status() Status {
 	c, mode := &b.config, b.config.mode.info()
 	sum := b.retired
 	sum.addDrops(&b.drops)
-	if b.leaving != nil {
-		sum.add(b.leaving)
+	for _, s := range b.leaving {
+		sum.add(s)
 	}
 	st := Status{
 		Name: b.Name(), Mode: c.mode, MACAddress: b.mac.String(), MTU: b.MTU(),
