@@ -34,7 +34,7 @@ const forbiddenInNames = "/: \t\n\v\f\r"
 
 // checkDeviceName checks a device's name, which may be a template.
 func checkDeviceName(name string) error {
-	if err := checkName(name, maxName); err != nil {
+	if err := checkBytes(name, maxName); err != nil {
 		return err
 	}
 	if before, after, found := strings.Cut(name, "%"); found {
@@ -47,7 +47,7 @@ func checkDeviceName(name string) error {
 
 // checkAltName checks an alternative name, which may not be a template.
 func checkAltName(name string) error {
-	if err := checkName(name, maxAltName); err != nil {
+	if err := checkBytes(name, maxAltName); err != nil {
 		return err
 	}
 	if strings.Contains(name, "%") {
@@ -56,7 +56,8 @@ func checkAltName(name string) error {
 	return nil
 }
 
-func checkName(name string, longest int) error {
+// checkBytes has the rules that names of both kinds share.
+func checkBytes(name string, longest int) error {
 	switch {
 	case name == "" || len(name) > longest:
 		return fmt.Errorf("%w: %q has %d bytes, allowed are 1 to %d", ErrInvalidName, name, len(name), longest)
