@@ -15,10 +15,10 @@ import (
 const (
 	vectorFile = "../../testdata/xmit-hash.jsonl"
 	// A UDP frame, 192.168.1.10:40000 to 10.0.0.5:80, and the same in VLAN 100.
-	macs      = "0200000000aa021122334455"
-	vectorFrame    = "0800" + "4500001c0000000040110000" + "c0a8010a" + "0a000005" + "9c40005000080000"
-	udpFrame  = macs + vectorFrame
-	vlanFrame = macs + "81000064" + vectorFrame
+	macs        = "0200000000aa021122334455"
+	vectorFrame = "0800" + "4500001c0000000040110000" + "c0a8010a" + "0a000005" + "9c40005000080000"
+	udpFrame    = macs + vectorFrame
+	vlanFrame   = macs + "81000064" + vectorFrame
 )
 
 // TestHashVectors gives the command every recorded frame, all of a policy and
