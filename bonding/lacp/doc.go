@@ -22,6 +22,9 @@
 // # Where it differs from Linux
 //
 //   - A lost link clears synchronization, collecting and distributing at once.
+//   - A port that has lost its partner (EXPIRED) is not in sync. The standard
+//     and Linux leave the bit until DEFAULTED, so that behind a link that is
+//     cut one way the partner sends into the cut for 3 s more.
 //   - A passive port (lacp_active off) is silent until its partner speaks, also
 //     when something has changed.
 //   - Ports of unknown duplex count as full duplex.

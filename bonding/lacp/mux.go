@@ -85,14 +85,28 @@ func (s *System) muxNext(p *port) (to MachineState, why string) {
 	return st, ""
 }
 
-// muxTo enters a state of the mux machine. Every state is told to the partner:
-// the standard spares the PDU in DISTRIBUTING, after which a slow partner would
-// show the wrong state for 30 s.
+// muxTo enters a state of the mux machine.
 func (s *System) muxTo(p *port, to MachineState, why string) {
 	from := p.state[MuxMachine]
 	s.move(p, MuxMachine, to, why)
+	p.showMux()
+	if to == Waiting {
+		p.waitUntil = s.now + AggregateWait
+	}
+	if from == Attached && to > Attached {
+		p.starts.note(s.now)
+	}
+}
+
+// showMux has the state octet tell the state of the mux machine, and the
+// partner be told if it has changed: also in DISTRIBUTING, where the standard
+// spares the PDU, after which a slow partner would show the wrong state for
+// 30 s. In EXPIRED the
+// port is not in sync, whatever the mux machine says: with a link that is cut
+// one way, the partner would otherwise go on sending into it until DEFAULTED.
+func (p *port) showMux() {
 	bits := Synchronization | Collecting | Distributing
-	switch to {
+	switch p.state[MuxMachine] {
 	case Detached, Waiting:
 		bits = 0
 	case Attached:
@@ -100,14 +114,12 @@ func (s *System) muxTo(p *port, to MachineState, why string) {
 	case CollectingState:
 		bits = Synchronization | Collecting
 	}
-	p.actor.State = p.actor.State&^(Synchronization|Collecting|Distributing) | bits
-	if to == Waiting {
-		p.waitUntil = s.now + AggregateWait
-	} else {
-		p.ntt = true
+	if p.state[ReceiveMachine] == ExpiredState {
+		bits &^= Synchronization
 	}
-	if from == Attached && to > Attached {
-		p.starts.note(s.now)
+	bits |= p.actor.State &^ (Synchronization | Collecting | Distributing)
+	if bits != p.actor.State {
+		p.actor.State, p.ntt = bits, true
 	}
 }
 

@@ -100,6 +100,7 @@ func (s *System) enterExpired(p *port) {
 	p.partner.State = p.partner.State&^Synchronization | Timeout
 	p.currentUntil = s.now + ShortTimeout
 	p.actor.State |= Expired
+	p.showMux()
 }
 
 // enterDefaulted replaces the partner by the defaults. A port that was with a
@@ -111,6 +112,7 @@ func (s *System) enterDefaulted(p *port) {
 	}
 	s.recordDefault(p)
 	p.actor.State &^= Expired
+	p.showMux()
 }
 
 func (s *System) recordDefault(p *port) {
@@ -125,6 +127,8 @@ func (s *System) enterCurrent(p *port, pdu *PDU) {
 		p.keepWait = p.keepWait && !p.partner.heard()
 		s.unselect(p, "partner changed")
 	}
+	p.actor.State &^= Defaulted | Expired
+	p.showMux()
 	matched := p.actor.sameEnd(&pdu.Partner)
 	const told = Activity | Timeout | Synchronization | Aggregation
 	if !matched || (p.actor.State^pdu.Partner.State)&told != 0 {
@@ -134,7 +138,6 @@ func (s *System) enterCurrent(p *port, pdu *PDU) {
 	p.partner = pdu.Actor
 	p.partner.State = p.partner.State.with(Synchronization, matched && pdu.Actor.State.Has(Synchronization))
 	p.view, p.claimed = pdu.Partner, pdu.Actor.State
-	p.actor.State &^= Defaulted | Expired
 	p.lastRx = s.now
 	p.currentUntil = s.now + LongTimeout
 	if s.cfg.Fast {

@@ -1,0 +1,5 @@
+//go:build race
+
+package lacp_test
+
+const raceEnabled = true
