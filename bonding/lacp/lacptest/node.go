@@ -84,6 +84,7 @@ func (d *Node) Restart(clean bool) {
 	}
 	d.boot()
 	for _, p := range d.Ports {
+		p.count = 0 // the limit holds for one life
 		d.start(p)
 	}
 	d.net.dirty = true

@@ -1,0 +1,313 @@
+package lacp_test
+
+import (
+	"testing"
+	"time"
+
+	"bondstack/bonding/lacp"
+)
+
+// Case A19: the key follows speed and duplex, and equal ports meet again.
+func TestSpeedLearntLater(t *testing.T) {
+	net, a, b, _ := pair(t, lacp.Config{}, lacp.Config{}, 0)
+	for range 2 {
+		net.Join(a.AddPort(lacp.LinkState{}), b.AddPort(tenG))
+	}
+	if _, ok := net.Until(3*time.Second, working(a, 1, 2)); !ok {
+		t.Fatal("ports without a speed do not aggregate")
+	}
+	if k := a.Port(1).Actor.Key; k != 1 {
+		t.Errorf("key of an unknown speed = %d, want 1", k)
+	}
+	a.SetLink(a.Ports[0], tenG)
+	net.Run(5 * time.Second)
+	if x, y := a.Port(1).Aggregator, a.Port(2).Aggregator; x == y {
+		t.Errorf("ports of different keys are both in aggregator %d", x)
+	}
+	a.SetLink(a.Ports[1], tenG)
+	learnt := net.Now()
+	net.Run(2 * time.Second)
+	if x, y := a.Port(1).Aggregator, a.Port(2).Aggregator; x != y || a.Port(1).Actor.Key != 15 || a.Port(2).Actor.Key != 15 {
+		t.Errorf("after 2 s: aggregators %d and %d", x, y)
+	}
+	if at, ok := net.Until(time.Second, working(a, 1, 2)); !ok {
+		t.Errorf("not working after %v", at-learnt)
+	}
+}
+
+// Case A19: two speeds, two aggregators, one active.
+func TestTwoSpeeds(t *testing.T) {
+	net, a, b, _ := pair(t, lacp.Config{Select: lacp.Bandwidth}, lacp.Config{Select: lacp.Bandwidth}, 0)
+	net.Join(a.AddPort(oneG), b.AddPort(oneG))
+	net.Join(a.AddPort(tenG), b.AddPort(tenG))
+	net.Run(10 * time.Second)
+	st := a.Sys.Status()
+	if len(st.Aggregators) != 2 || st.Active == nil || st.Active.ActorKey != 15 || st.Active.Bandwidth != 10000 {
+		t.Errorf("aggregators %+v, active %+v", st.Aggregators, st.Active)
+	}
+	data(t, a, 1, false, false)
+	data(t, a, 2, true, true)
+	if got := a.Port(1).Selection; got != lacp.Standby {
+		t.Errorf("selection of port 1 is %s", lacp.SelectionLogic.StateName(got))
+	}
+}
+
+func TestKeys(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 0)
+	for i, c := range []struct {
+		user  uint16
+		speed uint32
+		half  bool
+		want  uint16
+	}{
+		{0, 1000, false, 9}, {0, 10000, false, 15}, {0, 25000, false, 21}, {0, 100000, false, 29}, {0, 800000, false, 35},
+		{0, 10, false, 5}, {0, 100, true, 6}, {0, 0, false, 1}, {0, lacp.UnknownSpeed, false, 1}, {0, 1234, false, 1},
+		{1, 1000, false, 64 + 9}, {1023, 0, false, 1023<<6 + 1},
+	} {
+		id := lacp.PortID(i + 1)
+		if err := r.a.Sys.AddPort(0, lacp.PortConfig{Number: id, UserKey: c.user,
+			Link: lacp.LinkState{Up: true, Speed: c.speed, Half: c.half}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.a.Port(id).Actor.Key; got != c.want {
+			t.Errorf("key of %+v = %d", c, got)
+		}
+	}
+}
+
+// Two partners on one bond: two aggregators, one works, the other stands by.
+func TestTwoPartners(t *testing.T) {
+	r := newRig(t, lacp.Config{Fast: true}, 4)
+	r.partners[2].Actor.System, r.partners[3].Actor.System = macC, macC
+	r.RunTo(10 * time.Second)
+	for id, on := range map[lacp.PortID]bool{1: true, 2: true, 3: false, 4: false} {
+		data(t, r.a, id, on, on)
+	}
+	if x, y := r.a.Port(3).Aggregator, r.a.Port(4).Aggregator; x != y || x == r.a.Sys.Active() {
+		t.Errorf("aggregators of the second partner: %d, %d", x, y)
+	}
+	// T35: those that stand by churn after a minute, the others never.
+	r.RunTo(61 * time.Second)
+	r.want(1, lacp.ActorChurn, "NO_ACTOR_CHURN")
+	r.want(3, lacp.ActorChurn, "ACTOR_CHURN")
+	r.want(4, lacp.ActorChurn, "ACTOR_CHURN")
+	// The second one takes over at once when the first is gone: its ports have
+	// long waited.
+	r.a.Ports[0].Cable().SetUp(false)
+	data(t, r.a, 2, true, true)
+	r.a.Ports[1].Cable().SetUp(false)
+	r.Run(ms)
+	data(t, r.a, 3, true, true)
+	data(t, r.a, 4, true, true)
+}
+
+// ad_select: T151, T152, T31, T32.
+func TestAdSelect(t *testing.T) {
+	// Partner B on ports 1 and 2, C on 3; 3 is faster than 1 and 2 together,
+	// and has the greatest priority.
+	build := func(p lacp.Policy) *rig {
+		r := newRig(t, lacp.Config{Select: p}, 0)
+		for i, mac := range []lacp.MAC{macB, macB, macC} {
+			c := lacp.PortConfig{Number: lacp.PortID(i + 1), Priority: 10, Link: oneG}
+			if i == 2 {
+				c.Link, c.Priority = tenG, 1000
+			}
+			partner := r.NewPartner(mac, uint16(i+1))
+			r.partners = append(r.partners, partner)
+			r.Join(r.a.AddPortConfig(c), &partner.Port)
+		}
+		r.RunTo(10 * time.Second)
+		return r
+	}
+	active := func(r *rig) lacp.PortID {
+		st := r.a.Sys.Status()
+		if st.Active == nil || len(st.Active.Members) == 0 {
+			return 0
+		}
+		return st.Active.Members[0]
+	}
+	for p, want := range map[lacp.Policy]lacp.PortID{lacp.Stable: 1, lacp.Bandwidth: 3, lacp.Count: 1, lacp.PortPrio: 3} {
+		r := build(p)
+		if got := active(r); got != want {
+			t.Errorf("%v: port %d is active, want %d", p, got, want)
+		}
+		r.a.Ports[2].Cable().SetUp(false)
+		r.Run(5 * time.Second)
+		if got := active(r); got != 1 {
+			t.Errorf("%v: port %d is active without port 3", p, got)
+		}
+		r.a.Ports[2].Cable().SetUp(true)
+		r.Run(5 * time.Second)
+		if got := active(r); got != want {
+			t.Errorf("%v: port %d is active with port 3 back, want %d", p, got, want)
+		}
+		data(t, r.a, want, true, true)
+	}
+	r := build(lacp.PortPrio)
+	for _, id := range []lacp.PortID{1, 2} {
+		if err := r.a.Sys.SetPortPriority(r.Now(), id, 2000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Run(5 * time.Second)
+	if got := active(r); got != 1 || r.a.Port(1).Actor.PortPriority != 2000 {
+		t.Errorf("after the priorities changed port %d is active", got)
+	}
+	r.a.Ports[0].Cable().SetUp(false) // T32: a flap changes nothing
+	r.a.Ports[0].Cable().SetUp(true)
+	r.Run(5 * time.Second)
+	if got := active(r); got != 1 {
+		t.Errorf("after a flap port %d is active", got)
+	}
+	if err := r.a.Sys.SetPortPriority(r.Now(), 9, 1); err == nil {
+		t.Error("a port that is not there took a priority")
+	}
+}
+
+// A partner that calls its port individual is used alone.
+func TestIndividualPartner(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 2)
+	for _, p := range r.partners {
+		p.Actor.State &^= lacp.Aggregation
+		p.Stubborn = true // and need not know us
+	}
+	r.RunTo(10 * time.Second)
+	data(t, r.a, 1, true, true)
+	data(t, r.a, 2, false, false)
+	if st := r.a.Sys.Status(); len(st.Aggregators) != 2 || !st.Active.Individual {
+		t.Errorf("aggregators %+v", st.Aggregators)
+	}
+}
+
+// Without a partner one port works alone after 3 s, unless strict; carrier as
+// T41 and T43 want it.
+func TestFallback(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 2)
+	for _, p := range r.partners {
+		p.Silent = true
+	}
+	r.RunTo(3*time.Second - 1)
+	data(t, r.a, 1, false, false)
+	r.RunTo(10 * time.Second)
+	data(t, r.a, 1, true, true)
+	data(t, r.a, 2, false, false)
+	if st := r.a.Port(1); !st.Fallback || st.Actor.State&(lacp.Collecting|lacp.Distributing) != 0 || !r.a.Sys.Carrier() {
+		t.Errorf("fallback %v, %v, carrier %v", st.Fallback, st.Actor.State, r.a.Sys.Carrier())
+	}
+	c := r.a.Config()
+	c.Strict = true
+	r.a.SetConfig(c)
+	data(t, r.a, 1, false, false)
+	if r.a.Sys.Carrier() {
+		t.Error("strict, no partner, and a carrier")
+	}
+	c.Strict = false
+	r.a.SetConfig(c)
+	data(t, r.a, 1, true, true)
+	if !r.a.Sys.Carrier() {
+		t.Error("not strict, and no carrier")
+	}
+	// A partner on the second port wins, and the first stops at once.
+	r.partners[1].Silent = false
+	r.partners[1].Say()
+	r.Run(0)
+	data(t, r.a, 1, false, false)
+	if _, ok := r.Until(3*time.Second, working(r.a, 2)); !ok {
+		t.Error("the port with a partner does not work")
+	}
+}
+
+// T40, T37, T38, T44, and min_links.
+func TestCarrier(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		r := newRig(t, lacp.Config{Fast: true, Strict: strict, MinLinks: 2}, 3)
+		if r.a.Sys.Carrier() { // ports without a partner are not together
+			t.Errorf("strict %v: a carrier at the start", strict)
+		}
+		carrier := func(want bool) {
+			t.Helper()
+			if got := r.a.Sys.Carrier(); got != want {
+				t.Errorf("strict %v: at %v: carrier %v, want %v", strict, r.Now(), got, want)
+			}
+		}
+		r.RunTo(10 * time.Second)
+		carrier(true)
+		r.a.Ports[0].Cable().SetUp(false)
+		carrier(true)
+		r.partners[1].Silent = true
+		r.Run(4 * time.Second)
+		carrier(!strict) // T40: one of two is silent with its link up
+		data(t, r.a, 2, false, false)
+		data(t, r.a, 3, true, true)
+		r.a.Ports[1].Cable().SetUp(false)
+		carrier(false)
+		r.partners[1].Silent = false
+		r.a.Ports[1].Cable().SetUp(true)
+		r.Run(4 * time.Second)
+		carrier(true)
+		for _, p := range r.a.Ports {
+			p.Cable().SetUp(false) // T38
+		}
+		carrier(false)
+		c := r.a.Config()
+		c.MinLinks = 0
+		r.a.SetConfig(c)
+		carrier(false) // 0 is as 1
+		r.a.Ports[2].Cable().SetUp(true)
+		r.Run(4 * time.Second)
+		carrier(true)
+	}
+}
+
+// Case A23: what a port number must not be.
+func TestAddPortErrors(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 1)
+	for name, c := range map[string]lacp.PortConfig{
+		"zero": {Number: 0}, "twice": {Number: 1}, "user key": {Number: 2, UserKey: 1024},
+	} {
+		if err := r.a.Sys.AddPort(0, c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if n := len(r.a.Sys.Status().Ports); n != 1 {
+		t.Errorf("%d ports", n)
+	}
+	if r.a.Sys.LinkChanged(0, 9, lacp.LinkState{}) == nil {
+		t.Error("a port that is not there took a link")
+	}
+	for _, c := range []lacp.Config{{}, {System: lacp.MAC{1}}, {System: macA, Select: 4}} {
+		if _, err := lacp.New(c, nil); err == nil {
+			t.Errorf("%+v is valid", c)
+		}
+		if err := r.a.Sys.SetConfig(0, c); err == nil {
+			t.Errorf("%+v was taken", c)
+		}
+	}
+}
+
+// Aggregator ids: as Linux's in order of adding, and kept when ports go.
+func TestAggregatorIDs(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 3)
+	r.RunTo(10 * time.Second)
+	if r.a.Port(3).Aggregator != 1 {
+		t.Errorf("port 3 is in aggregator %d", r.a.Port(3).Aggregator)
+	}
+	if err := r.a.Sys.RemovePort(r.Now(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if r.a.Port(2).Aggregator != 1 || r.a.Sys.Active() != 1 {
+		t.Errorf("after the first port went: aggregator %d, active %d", r.a.Port(2).Aggregator, r.a.Sys.Active())
+	}
+	data(t, r.a, 2, true, true)
+	for _, id := range []lacp.PortID{2, 3} {
+		if err := r.a.Sys.RemovePort(r.Now(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.a.Sys.AddPort(r.Now(), lacp.PortConfig{Number: 5, Link: lacp.LinkState{Up: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if r.a.Port(5).Aggregator != 1 {
+		t.Errorf("a new first port is in aggregator %d", r.a.Port(5).Aggregator)
+	}
+}
