@@ -19,6 +19,9 @@ var ran = struct {
 
 // addArcs counts what a System went through.
 func addArcs(s *lacp.System) {
+	for _, a := range s.StrayArcs() {
+		panic("not listed: " + a.String())
+	}
 	ran.Lock()
 	defer ran.Unlock()
 	for _, a := range lacp.Arcs() {

@@ -110,6 +110,7 @@ func (s *System) enterDefaulted(p *port) {
 	if !p.partner.sameEnd(&defaultPartner) {
 		s.unselect(p, "partner silent")
 	}
+	p.ntt = true
 	s.recordDefault(p)
 	p.actor.State &^= Expired
 	p.showMux()
@@ -134,7 +135,8 @@ func (s *System) enterCurrent(p *port, pdu *PDU) {
 	if !matched || (p.actor.State^pdu.Partner.State)&told != 0 {
 		p.ntt = true
 	}
-	matched = matched || !pdu.Actor.State.Has(Aggregation)
+	// An individual partner need not know us. One without a system is nobody.
+	matched = (matched || !pdu.Actor.State.Has(Aggregation)) && pdu.Actor.heard()
 	p.partner = pdu.Actor
 	p.partner.State = p.partner.State.with(Synchronization, matched && pdu.Actor.State.Has(Synchronization))
 	p.view, p.claimed = pdu.Partner, pdu.Actor.State
