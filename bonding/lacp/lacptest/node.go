@@ -11,9 +11,9 @@ type Node struct {
 	Ports []*NodePort
 	// OnSend is called for each PDU that the System sends, if it is not nil.
 	OnSend func(now lacp.Instant, id lacp.PortID, pdu []byte)
-	// Rings is how often the System told of changes, and Changes what of.
-	Rings   int
-	Changes lacp.Changes
+	// Rings is how often the System told of changes, Rang when it last did.
+	Rings int
+	Rang  lacp.Instant
 
 	net    *Net
 	config lacp.Config
@@ -182,7 +182,7 @@ func (d *Node) limit(p *NodePort) {
 // Changed implements lacp.Output.
 func (d *Node) Changed(c lacp.Changes) {
 	d.Rings++
-	d.Changes |= c
+	d.Rang = d.net.now
 	if c&lacp.DataChanged != 0 {
 		d.net.dirty = true
 	}

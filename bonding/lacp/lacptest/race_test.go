@@ -1,0 +1,5 @@
+//go:build race
+
+package lacptest_test
+
+const raceEnabled = true
