@@ -22,7 +22,7 @@ type account struct {
 // queues. In broadcast it is so for the copies.
 func TestFramesAreConserved(t *testing.T) {
 	for _, m := range recoveryModes {
-		for seed := range uint64(20) {
+		for seed := range uint64(8) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.mode, seed), func(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(seed, 3))
 				r := newRig(t, bonding.Options{Mode: m.mode, XmitHashPolicy: xmithash.Layer34}, 4)
