@@ -23,7 +23,8 @@ func (i instant) add(d time.Duration) instant { return i + instant(d) }
 // stack.LinkEndpoint. All methods may be called from any goroutine, but Release
 // and Close not from within a write to a slave.
 type Bond struct {
-	options Options // as resolved: Name, Clock, Rand and Logger are set
+	options Options // as resolved: Clock and Rand are set
+	name    atomic.Pointer[string]
 	clock   tcpip.Clock
 
 	// snap and readers are all that WritePackets needs.
@@ -54,8 +55,9 @@ type Bond struct {
 	carrier     bool
 	promiscuous bool
 	copies      *copies
-	leaving     []*slave // being released: their counters are in no other sum
-	retired     totals   // counters of released slaves
+	lag         *aggregation // in 802.3ad, while a NIC has the bond
+	leaving     []*slave     // being released: their counters are in no other sum
+	retired     totals       // counters of released slaves
 	closed      bool
 	onClose     func()
 
@@ -68,6 +70,7 @@ type Bond struct {
 
 	stateSubs  subscribers // link.StateEndpoint
 	notifySubs subscribers // link.Notifier
+	changeSubs subscribers // link.ChangeReporter
 	events     eventLog
 }
 
@@ -98,6 +101,7 @@ func New(o Options) (*Bond, error) {
 		o.Rand = rand.Uint64
 	}
 	b := &Bond{options: o, clock: o.Clock, config: c, mac: o.LinkAddress, mtuFixed: o.MTU != 0}
+	b.SetName(o.Name)
 	b.macFixed = b.mac != ""
 	if !b.macFixed {
 		b.mac = randomAddress(o.Rand)
@@ -117,7 +121,7 @@ func New(o Options) (*Bond, error) {
 }
 
 // Name returns the bond's name.
-func (b *Bond) Name() string { return b.options.Name }
+func (b *Bond) Name() string { return *b.name.Load() }
 
 // Mode returns the bond's mode.
 func (b *Bond) Mode() Mode {
@@ -149,6 +153,7 @@ func (b *Bond) control(f func(now instant)) {
 
 // settle brings what follows from the state up to date.
 func (b *Bond) settle(now instant) {
+	b.updateAggregation(now)
 	b.updateCarrier(now)
 	b.announce(now)
 	b.updateCopies(now)
@@ -163,12 +168,12 @@ func (b *Bond) settle(now instant) {
 func (b *Bond) later(f func()) { b.after = append(b.after, f) }
 
 // Close detaches every slave, waits for its goroutines, and closes it: who
-// removes a NIC is rid of the links below it. A released slave is not closed.
+// removes a NIC is rid of the links below it. A released slave is not closed,
+// nor one that is a device of a table: that is given back as Release does it.
 // Close implements stack.LinkEndpoint; gVisor calls it, with no lock held, when
 // the NIC is removed. A second call does nothing.
 func (b *Bond) Close() {
 	b.configMu.Lock()
-	defer b.configMu.Unlock()
 	var slaves []*slave
 	var onClose func()
 	b.control(func(now instant) {
@@ -188,12 +193,24 @@ func (b *Bond) Close() {
 		onClose, b.onClose = b.onClose, nil
 		b.later(b.events.close)
 	})
+	for _, s := range slaves {
+		s.detached.Store(true)
+	}
 	b.readers.Synchronize()
 	for _, s := range slaves {
 		s.detach()
-		s.ep.Close()
+		if s.device == nil {
+			s.ep.Close()
+		}
 	}
 	b.retire()
+	for _, s := range slaves {
+		if s.device != nil {
+			b.restore(s)
+			s.device.giveBack()
+		}
+	}
+	b.configMu.Unlock() // RemoveNIC, which may be called here, comes back
 	if onClose != nil {
 		onClose()
 	}

@@ -27,7 +27,13 @@ var enslaving sync.Mutex
 func (b *Bond) Enslave(name string, ep stack.LinkEndpoint, o SlaveOptions) error {
 	b.configMu.Lock()
 	defer b.configMu.Unlock()
-	s, err := b.join(name, ep, o)
+	return b.enslave(name, ep, o, nil)
+}
+
+// enslave is Enslave with configMu held; device is nil for an endpoint that is
+// in no table.
+func (b *Bond) enslave(name string, ep stack.LinkEndpoint, o SlaveOptions, device *deviceSlave) error {
+	s, err := b.join(name, ep, o, device)
 	if err != nil {
 		return err
 	}
@@ -39,20 +45,24 @@ func (b *Bond) Enslave(name string, ep stack.LinkEndpoint, o SlaveOptions) error
 }
 
 // join makes an endpoint a member if it can be one.
-func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions) (*slave, error) {
+func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *deviceSlave) (*slave, error) {
 	enslaving.Lock()
 	defer enslaving.Unlock()
 	if err := b.mayEnslave(name, ep, o); err != nil {
 		return nil, err
 	}
 	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
-		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep), slot: b.freeSlot()}
+		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep), slot: b.freeSlot(), device: device}
 	mtu, err := b.fitMTU(s)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.fitAddress(s); err != nil {
 		ep.SetMTU(s.permMTU)
+		return nil, err
+	}
+	if err := b.number(s, o); err != nil {
+		b.restore(s)
 		return nil, err
 	}
 	ep.Attach(&port{slave: s})
@@ -166,6 +176,7 @@ func (b *Bond) fitAddress(s *slave) error {
 
 // admit makes an attached slave, which has been given an MTU, a member.
 func (b *Bond) admit(s *slave, mtu uint32, now instant) {
+	s.device.admitted(s)
 	if !b.macFixed && checkAddress(s.permMAC) == nil {
 		b.mac, b.macFixed = s.permMAC, true
 	}
@@ -186,9 +197,13 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	if s.name == b.config.primary {
 		b.primary, b.takeOver = s, true
 	}
-	if b.config.mode == ActiveBackup {
+	switch b.config.mode {
+	case ActiveBackup:
 		s.setInactive()
-	} else {
+	case IEEE8023AD:
+		s.setInactive() // until LACP has agreed
+		b.warnError(s.promiscuousAs(b))
+	default:
 		s.setActive()
 		b.warnError(s.promiscuousAs(b))
 	}
@@ -284,6 +299,7 @@ func (b *Bond) changeMTU(mtu uint32) error {
 	}
 	b.mtu.Store(mtu)
 	b.mtuFixed = true
+	b.tellTables()
 	return nil
 }
 
@@ -316,6 +332,7 @@ func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
 			return
 		}
 		b.mac, b.macFixed, b.dirty = addr, true, true
+		b.tellTables()
 	})
 	return err
 }

@@ -15,6 +15,7 @@ type EventKind string
 const (
 	EventEnslave EventKind = "enslave" // Slave joined
 	EventRelease EventKind = "release" // Slave left
+	EventRename  EventKind = "rename"  // Slave was renamed From To
 	EventLink    EventKind = "link"    // Slave's link went From To
 	EventActive  EventKind = "active"  // the active slave changed From To
 	EventCarrier EventKind = "carrier" // the bond's carrier went From To
@@ -39,6 +40,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: slave %s: link %s, was %s", e.Bond, e.Slave, e.To, e.From)
 	case EventActive:
 		return fmt.Sprintf("%s: active slave %s, was %s", e.Bond, e.To, e.From)
+	case EventRename:
+		return fmt.Sprintf("%s: slave %s renamed, was %s", e.Bond, e.To, e.From)
 	case EventCarrier:
 		return fmt.Sprintf("%s: carrier %s", e.Bond, e.To)
 	case EventWarning:
@@ -141,6 +144,8 @@ func (b *Bond) emit(e Event) {
 	level := levelInfo
 	if e.Kind == EventWarning {
 		level = levelWarn
+	} else {
+		b.later(b.changeSubs.call)
 	}
 	b.log(level, "%s", e)
 }

@@ -10,10 +10,15 @@ import "fmt"
 func (b *Bond) Release(name string) error {
 	b.configMu.Lock()
 	defer b.configMu.Unlock()
+	return b.release(name, func(s *slave) bool { return s.name == name })
+}
+
+// release is Release with configMu held, for the slave that is meant.
+func (b *Bond) release(name string, meant func(*slave) bool) error {
 	var s *slave
 	var err error
 	b.control(func(now instant) {
-		if s = b.find(name); s == nil {
+		if s = b.first(meant); s == nil {
 			err = &SlaveError{"release", name, "the slaves are " + (&change{slaves: b.slaves}).slaveNames(), ErrNoSlave}
 			return
 		}
@@ -22,8 +27,17 @@ func (b *Bond) Release(name string) error {
 	if err != nil {
 		return err
 	}
+	s.detached.Store(true)
 	b.readers.Synchronize()
 	s.detach()
+	b.restore(s)
+	b.retire()
+	s.device.giveBack()
+	return nil
+}
+
+// restore gives an endpoint that was released what it had before.
+func (b *Bond) restore(s *slave) {
 	b.control(func(instant) {
 		if b.promiscuous {
 			b.warnError(s.setPromiscuous(false))
@@ -35,8 +49,6 @@ func (b *Bond) Release(name string) error {
 	if s.ep.MTU() != s.permMTU {
 		s.ep.SetMTU(s.permMTU)
 	}
-	b.retire()
-	return nil
 }
 
 // retire keeps the counters of those who have left.
@@ -82,11 +94,17 @@ func (s *slave) detach() {
 	}
 	s.ep.Attach(nil)
 	s.ep.Wait()
+	givePortNumber(s.portNumber)
 }
 
 func (b *Bond) find(name string) *slave {
+	return b.first(func(s *slave) bool { return s.name == name })
+}
+
+// first returns the first slave that is meant, nil when there is none.
+func (b *Bond) first(meant func(*slave) bool) *slave {
 	for _, s := range b.slaves {
-		if s.name == name {
+		if meant(s) {
 			return s
 		}
 	}

@@ -1,6 +1,8 @@
 package bonding
 
 import (
+	"sync/atomic"
+
 	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -13,6 +15,9 @@ type SlaveOptions struct {
 	// Priority ranks the slaves in modes with an active one [prio]: the
 	// greatest that is up is preferred. Default 0.
 	Priority int32
+	// ActorPortPriority is the priority of the port in LACP [actor_port_prio],
+	// 1 to 65535. Default 255. Only in 802.3ad.
+	ActorPortPriority uint16
 	// QueueID is shown in the status [queue_id], 0 to 16. gVisor's packets
 	// carry no queue mapping, so none is ever matched. Default 0.
 	QueueID uint16
@@ -33,15 +38,24 @@ const maxQueueID = 16
 // slave is one link of a bond. The first group never changes after enslaving
 // and is read by the data path; the second belongs to the control side.
 type slave struct {
-	name     string
 	bond     *Bond
 	ep       stack.LinkEndpoint
 	listener stack.NetworkDispatcher
 	slot     int    // index in snapshot.receivers and in the dedup table
 	room     uint32 // largest host GSO packet it takes whole; 0: none
 	counters slaveCounters
+	// portNumber is the slave's in LACP, 0 in other modes.
+	portNumber uint16
+	// control bounds the control frames that are listened to.
+	control controlLimiter
+	// detached is set before the grace period of Release: from then on no
+	// frame of the bond's own is sent either.
+	detached atomic.Bool
+
+	device *deviceSlave // nil: the endpoint is of no table
 
 	// The following are guarded by bond.mu.
+	name string
 	linkMachine
 	state      link.State // as last looked at
 	lastLinkUp instant
@@ -54,8 +68,10 @@ type slave struct {
 	failures   uint32
 	queueID    uint16
 	prio       int32
-	released   bool
-	cancel     func() // ends the state subscription
+	// actorPortPrio is LACP's port priority.
+	actorPortPrio uint16
+	released      bool
+	cancel        func() // ends the state subscription
 }
 
 // look reads the link's present state.
