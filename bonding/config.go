@@ -3,7 +3,10 @@ package bonding
 import (
 	"time"
 
+	"bondstack/bonding/lacp"
 	"bondstack/bonding/xmithash"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
 // config is every option of a bond, resolved. It is a plain value: a change is
@@ -32,6 +35,18 @@ type config struct {
 	lpInterval      uint32
 	adSelect        uint8
 	rxDedup         RxDedup
+	lacp            lacpConfig
+}
+
+// lacpConfig are the options of 802.3ad alone.
+type lacpConfig struct {
+	passive     bool              // lacp_active off
+	fast        bool              // lacp_rate
+	sysPrio     uint16            // ad_actor_sys_prio
+	system      tcpip.LinkAddress // ad_actor_system; empty: the bond's address
+	userKey     uint16            // ad_user_port_key
+	independent bool              // coupled_control off
+	strict      bool              // lacp_strict
 }
 
 // defaults returns the options of a new bond: Linux's, but for miimon.
@@ -42,6 +57,7 @@ func defaults() config {
 		numPeerNotif:    1,
 		resendIGMP:      1,
 		lpInterval:      1,
+		lacp:            lacpConfig{sysPrio: lacp.DefaultSystemPriority},
 	}
 }
 

@@ -33,17 +33,34 @@ func (b *Bond) changeActive(next *slave, now instant) {
 	}
 }
 
+// hasCarrier is Linux's rule for the carrier: the link of a slave is up; in
+// 802.3ad min_links ports of the active aggregator are usable.
+func (b *Bond) hasCarrier() bool {
+	if b.config.mode == IEEE8023AD {
+		return b.lag != nil && b.lag.system.Carrier()
+	}
+	for _, s := range b.slaves {
+		if s.link == linkUp {
+			return true
+		}
+	}
+	return false
+}
+
+// belowMinLinks reports whether a bond in 802.3ad has fewer ports than it must
+// have: it sends no data then. Linux leaves that to those above, who see that
+// the carrier is off; netstack does not look.
+func (b *Bond) belowMinLinks() bool { return b.config.mode == IEEE8023AD && !b.carrier }
+
 // updateCarrier makes the bond's carrier what its slaves say: up while the link
 // of one is.
 func (b *Bond) updateCarrier(now instant) {
-	carrier := false
-	for _, s := range b.slaves {
-		carrier = carrier || s.link == linkUp
-	}
+	carrier := b.hasCarrier()
 	if carrier == b.carrier {
 		return
 	}
 	b.carrier = carrier
+	b.dirty = true
 	b.carrierEvent(carrier)
 	b.later(b.stateSubs.call)
 	if carrier && b.dispatcher != nil {

@@ -15,7 +15,7 @@ const (
 	ActiveBackup Mode = 1 // one slave carries all, another takes over
 	BalanceXOR   Mode = 2 // the slave is chosen by a hash of the frame
 	Broadcast    Mode = 3 // every frame on every slave
-	IEEE8023AD   Mode = 4 // link aggregation by LACP (not here yet)
+	IEEE8023AD   Mode = 4 // link aggregation by LACP
 	BalanceTLB   Mode = 5 // adaptive transmit load balancing (not here yet)
 	BalanceALB   Mode = 6 // adaptive load balancing (not here yet)
 )
@@ -53,6 +53,7 @@ func (m Mode) writer() writeFunc {
 		ActiveBackup: writeActiveBackup,
 		BalanceXOR:   writeBalanceXOR,
 		Broadcast:    writeBroadcast,
+		IEEE8023AD:   writeBalanceXOR, // over the ports that distribute
 	}[m]
 }
 

@@ -111,6 +111,8 @@ func (b *Bond) ignoresUpdelay() bool {
 	switch {
 	case mode.primary:
 		return b.active == nil
+	case b.config.mode == IEEE8023AD && (b.lag == nil || b.lag.system.Active() == 0):
+		return false
 	case mode.hash:
 		return len(b.slaves) > 0 && !b.anyUsable()
 	}
@@ -168,7 +170,7 @@ func (b *Bond) propose(s *slave, next linkState, now instant) {
 // slave is to be selected anew.
 func (b *Bond) commitUp(s *slave, now instant) bool {
 	s.lastLinkUp = now
-	if b.config.mode != ActiveBackup {
+	if b.config.mode != ActiveBackup && b.config.mode != IEEE8023AD { // LACP gives the role there
 		s.setActive()
 	}
 	return b.active == nil || s == b.primary || s.prio > b.active.prio
@@ -179,7 +181,7 @@ func (b *Bond) commitDown(s *slave) bool {
 	if s.failures != ^uint32(0) {
 		s.failures++
 	}
-	if b.config.mode == ActiveBackup {
+	if b.config.mode == ActiveBackup || b.config.mode == IEEE8023AD {
 		s.setInactive()
 	}
 	return s == b.active
@@ -219,6 +221,9 @@ func (b *Bond) arm(now instant) {
 	earlier(b.notify.due)
 	if b.copies != nil {
 		earlier(b.copies.due)
+	}
+	if b.lag != nil {
+		earlier(b.lag.deadline())
 	}
 	if due == b.armed {
 		return

@@ -27,7 +27,7 @@ func TestOptionCheckOrder(t *testing.T) {
 		{"up before value", true, 0, bonding.BalanceRR, "mode", "x", bonding.ErrUp},
 		{"up alone", true, 0, bonding.BalanceRR, "mode", "1", bonding.ErrUp},
 		{"value before availability", false, 0, bonding.BalanceRR, "mode", "9", bonding.ErrInvalid},
-		{"availability", false, 0, bonding.BalanceRR, "mode", "4", bonding.ErrUnavailable},
+		{"availability", false, 0, bonding.BalanceRR, "mode", "5", bonding.ErrUnavailable},
 		{"neither", false, 0, bonding.BalanceRR, "mode", "1", nil},
 		{"may change while up with slaves", true, 2, bonding.BalanceXOR, "xmit_hash_policy", "1", nil},
 		{"may change while up with slaves", true, 2, bonding.BalanceRR, "packets_per_slave", "7", nil},
@@ -218,7 +218,7 @@ func TestSetOptionToItself(t *testing.T) {
 	before := r.Status()
 	for name, value := range before.Options {
 		switch name {
-		case "mode", "packets_per_slave", "primary": // not now, not in this mode, an order of its own
+		case "mode", "ad_select", "packets_per_slave", "primary": // not now, not in this mode, an order of its own
 			continue
 		}
 		if err := r.SetOption(name, value); err != nil && !errors.Is(err, bonding.ErrMode) {

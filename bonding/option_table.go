@@ -69,17 +69,17 @@ var optionTable = []option{
 	counter("min_links", fromZero(int31, 0), func(c *config) *uint32 { return &c.minLinks }),
 	counter("lp_interval", number{least: 1, greatest: int31, names: []named{minval(1), maxval(int31), byDefault(1)}}, func(c *config) *uint32 { return &c.lpInterval }),
 	packetsPerSlave(),
-	fixed("lacp_active", number{greatest: 1, names: onOff(1).names, words: true}, lacpModes, 1),
-	fixed("lacp_rate", number{greatest: 1, names: []named{{"slow", 0}, {"fast", 1}}, words: true}, lacpModes, 0),
-	keyword("ad_select", keywords("stable", "bandwidth", "count", "actor_port_prio"), func(c *config) *uint8 { return &c.adSelect }),
-	hidden("ad_actor_sys_prio", number{least: 1, greatest: 65535}, 65535),
-	hidden("ad_user_port_key", upTo(1023), 0),
-	hidden("ad_actor_system", upTo(0), 0),
+	whileDown(lacpSwitch("lacp_active", number{greatest: 1, names: onOff(1).names, words: true}, func(c *lacpConfig) *bool { return &c.passive }, true)),
+	whileDown(lacpSwitch("lacp_rate", number{greatest: 1, names: []named{{"slow", 0}, {"fast", 1}}, words: true}, func(c *lacpConfig) *bool { return &c.fast }, false)),
+	whileDown(keyword("ad_select", keywords("stable", "bandwidth", "count", "actor_port_prio"), func(c *config) *uint8 { return &c.adSelect })),
+	lacpNumber("ad_actor_sys_prio", number{least: 1, greatest: 65535, names: []named{minval(1), maxval(65535)}}, func(c *lacpConfig) *uint16 { return &c.sysPrio }),
+	whileDown(lacpNumber("ad_user_port_key", number{greatest: 1023, names: []named{minval(0), maxval(1023)}}, func(c *lacpConfig) *uint16 { return &c.userKey })),
+	{name: "ad_actor_system", modes: lacpModes, set: setActorSystem, get: showActorSystem},
 	fixed("tlb_dynamic_lb", onOff(1), lbModes, 1),
 	unavailable("arp_missed_max", number{least: 1, greatest: 255, names: []named{minval(1), maxval(255), byDefault(2)}}, arpModes, 2),
-	fixed("coupled_control", onOff(1), lacpModes, 1),
+	whileDown(lacpSwitch("coupled_control", onOff(1), func(c *lacpConfig) *bool { return &c.independent }, true)),
 	fixed("broadcast_neighbor", onOff(0), lacpModes, 0),
-	fixed("lacp_strict", onOff(0), lacpModes, 0),
+	lacpSwitch("lacp_strict", onOff(0), func(c *lacpConfig) *bool { return &c.strict }, false),
 	{name: "queue_id", set: setQueueID},
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
 }
@@ -176,13 +176,6 @@ func packetsPerSlave() option {
 // it does not have, or as Linux itself does (use_carrier).
 func fixed(name string, n number, in []Mode, value uint64) option {
 	o := unavailable(name, n, in, value)
-	return o
-}
-
-// hidden is a fixed option of 802.3ad that Linux shows in that mode alone.
-func hidden(name string, n number, value uint64) option {
-	o := fixed(name, n, lacpModes, value)
-	o.get = func(*config) string { return "" }
 	return o
 }
 

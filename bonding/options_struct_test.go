@@ -69,7 +69,7 @@ func TestNewRefuses(t *testing.T) {
 		kind  error
 		names []string
 	}{
-		{bonding.Options{Mode: bonding.IEEE8023AD}, bonding.ErrUnavailable, []string{"mode", "802.3ad", "balance-rr"}},
+		{bonding.Options{Mode: bonding.BalanceTLB}, bonding.ErrUnavailable, []string{"mode", "balance-tlb", "balance-rr"}},
 		{bonding.Options{Mode: bonding.BalanceTLB}, bonding.ErrUnavailable, []string{"mode", "balance-tlb"}},
 		{bonding.Options{Mode: bonding.BalanceALB}, bonding.ErrUnavailable, []string{"mode", "balance-alb"}},
 		{bonding.Options{Mode: 7}, bonding.ErrInvalid, []string{"mode", "7"}},

@@ -1,6 +1,7 @@
 package bonding
 
 import (
+	"bondstack/bonding/lacp"
 	"bondstack/bonding/offload"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -32,6 +33,9 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	}
 	s := p.slave.bond.snap.Load()
 	c.received(len(eth) + pkt.Data().Size())
+	if s.slow && protocol == lacp.EtherType && p.slave.bond.receiveSlow(p.slave, eth, pkt) {
+		return
+	}
 	reason := s.refuse(p.slave, eth, pkt)
 	if reason == accepted {
 		pkt.NetworkProtocolNumber = protocol

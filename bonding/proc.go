@@ -31,9 +31,15 @@ func (st *Status) WriteProc(w io.Writer) error {
 	line("Up Delay (ms)", st.UpDelayMs)
 	line("Down Delay (ms)", st.DownDelayMs)
 	line("Peer Notification Delay (ms)", st.PeerNotifMs)
+	if st.LACP != nil {
+		st.LACP.proc(st, &t)
+	}
 	for i := range st.Slaves {
 		t.WriteByte('\n')
 		st.Slaves[i].proc(line)
+		if st.LACP != nil {
+			st.Slaves[i].LACP.proc(&t)
+		}
 	}
 	_, err := io.WriteString(w, t.String())
 	return err

@@ -42,6 +42,8 @@ type snapshot struct {
 	// receivers is indexed by slave.slot.
 	receivers []receiver
 	copies    *copies // nil: copies are not discarded
+	// slow has slow-protocol frames given to LACP.
+	slow bool
 	// promiscuous takes unicast frames for other addresses too.
 	promiscuous bool
 }
@@ -68,6 +70,7 @@ func (b *Bond) build() *snapshot {
 		packetsPerSlave: b.config.packetsPerSlave,
 		bond:            b,
 		copies:          b.copies,
+		slow:            b.lag != nil,
 		promiscuous:     b.promiscuous,
 	}
 	for _, sl := range s.all {
@@ -78,7 +81,7 @@ func (b *Bond) build() *snapshot {
 		if sl.link == linkUp && sl.usable() {
 			s.up = append(s.up, sl)
 		}
-		if sl.canTransmit() {
+		if sl.canTransmit() && !b.belowMinLinks() {
 			s.usable = append(s.usable, sl)
 		}
 	}

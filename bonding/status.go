@@ -29,6 +29,7 @@ type Status struct {
 	Counters        Counters          `json:"counters"`
 	Slaves          []SlaveStatus     `json:"slaves"`   // in the order of enslaving
 	Warnings        []string          `json:"warnings"` // what looks odd at this moment
+	LACP            *LACPStatus       `json:"lacp,omitempty"`
 
 	showsHash    bool
 	showsPrimary bool
@@ -39,21 +40,22 @@ type Status struct {
 
 // SlaveStatus is the state of one slave.
 type SlaveStatus struct {
-	Name             string   `json:"name"`
-	State            string   `json:"state"`      // active or backup
-	MIIStatus        string   `json:"mii_status"` // up, going down, down or going back
-	Usable           bool     `json:"usable"`     // the link itself says that frames can pass
-	Enabled          bool     `json:"enabled"`    // not disabled by hand
-	SpeedMbps        *uint32  `json:"speed_mbps"` // null where unknown
-	Duplex           string   `json:"duplex"`
-	LinkFailureCount uint32   `json:"link_failure_count"`
-	PermHWAddr       string   `json:"perm_hwaddr"`
-	MACAddress       string   `json:"mac_address"`
-	MTU              uint32   `json:"mtu"`
-	Priority         int32    `json:"prio"`
-	QueueID          uint16   `json:"queue_id"`
-	Receives         bool     `json:"receives"` // frames from it are delivered
-	Counters         Counters `json:"counters"`
+	Name             string    `json:"name"`
+	State            string    `json:"state"`      // active or backup
+	MIIStatus        string    `json:"mii_status"` // up, going down, down or going back
+	Usable           bool      `json:"usable"`     // the link itself says that frames can pass
+	Enabled          bool      `json:"enabled"`    // not disabled by hand
+	SpeedMbps        *uint32   `json:"speed_mbps"` // null where unknown
+	Duplex           string    `json:"duplex"`
+	LinkFailureCount uint32    `json:"link_failure_count"`
+	PermHWAddr       string    `json:"perm_hwaddr"`
+	MACAddress       string    `json:"mac_address"`
+	MTU              uint32    `json:"mtu"`
+	Priority         int32     `json:"prio"`
+	QueueID          uint16    `json:"queue_id"`
+	Receives         bool      `json:"receives"` // frames from it are delivered
+	Counters         Counters  `json:"counters"`
+	LACP             *LACPPort `json:"lacp,omitempty"`
 }
 
 // Counters count frames and bytes with their Ethernet headers, and drops by
@@ -118,6 +120,9 @@ func (b *Bond) Status() Status {
 	for _, s := range b.slaves {
 		sum.add(s)
 		st.Slaves = append(st.Slaves, s.status())
+	}
+	if c.mode == IEEE8023AD {
+		b.addLACPStatus(&st)
 	}
 	st.Counters = sum.counters()
 	state := b.linkState()

@@ -1,0 +1,60 @@
+package bonding
+
+import (
+	"net"
+	"strconv"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+)
+
+// whileDown makes an option one that is set only while no NIC has the bond.
+func whileDown(o option) option {
+	o.down = true
+	return o
+}
+
+// lacpSwitch is a switch of 802.3ad. It is kept so that false is the default:
+// inverted says that the option is on while the field is false.
+func lacpSwitch(name string, n number, field func(*lacpConfig) *bool, inverted bool) option {
+	o := numeric(name, n, func(c *config, v uint64) { *field(&c.lacp) = (v == 1) != inverted },
+		func(c *config) uint64 { return bit(*field(&c.lacp) != inverted) })
+	o.modes = lacpModes
+	return o
+}
+
+// lacpNumber is a number of 802.3ad, which Linux shows in that mode alone.
+func lacpNumber(name string, n number, field func(*lacpConfig) *uint16) option {
+	o := numeric(name, n, func(c *config, v uint64) { *field(&c.lacp) = uint16(v) }, nil)
+	o.modes = lacpModes
+	o.get = func(c *config) string {
+		if c.mode != IEEE8023AD {
+			return ""
+		}
+		return strconv.Itoa(int(*field(&c.lacp)))
+	}
+	return o
+}
+
+// setActorSystem reads a MAC address; zero means the bond's.
+func setActorSystem(ch *change, text string) error {
+	mac, err := net.ParseMAC(firstLine(text))
+	if err != nil || len(mac) != header.EthernetAddressSize || mac[0]&1 != 0 {
+		return &OptionError{Reason: "allowed is a MAC address that is no group's, such as 02:00:00:00:00:01, or 00:00:00:00:00:00 for the bond's", Err: ErrInvalid}
+	}
+	ch.lacp.system = tcpip.LinkAddress(mac)
+	if ch.lacp.system == header.UnspecifiedEthernetAddress {
+		ch.lacp.system = ""
+	}
+	return nil
+}
+
+func showActorSystem(c *config) string {
+	switch {
+	case c.mode != IEEE8023AD:
+		return ""
+	case c.lacp.system == "":
+		return "00:00:00:00:00:00"
+	}
+	return c.lacp.system.String()
+}
