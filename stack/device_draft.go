@@ -78,7 +78,7 @@ func (f *draft) claim(name string, index tcpip.NICID) error {
 }
 
 func (f *draft) existsError(name string, index tcpip.NICID) error {
-	holder := "another device of this change"
+	holder := "a device of this very change"
 	if dev, ok := f.ByIndex(index); ok {
 		holder = "device " + dev.name
 	}

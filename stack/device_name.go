@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -10,14 +9,23 @@ import (
 // What can be wrong with a change of a device table, for callers that branch.
 // Each wraps the errno that Linux returns in the same case.
 var (
-	ErrInvalidName = fmt.Errorf("invalid name: %w", syscall.EINVAL)
-	ErrNameExists  = fmt.Errorf("name exists: %w", syscall.EEXIST)
-	ErrTableFull   = fmt.Errorf("table full: %w", syscall.ENFILE)
-	ErrNoDevice    = fmt.Errorf("no such device: %w", syscall.ENODEV)
-	ErrDeviceBusy  = fmt.Errorf("device is busy: %w", syscall.EBUSY)
-	ErrIndex       = errors.New("index is not free")
-	ErrVetoed      = errors.New("vetoed")
+	ErrInvalidName error = &deviceError{"invalid name", syscall.EINVAL}
+	ErrNameExists  error = &deviceError{"name exists", syscall.EEXIST}
+	ErrTableFull   error = &deviceError{"table full", syscall.ENFILE}
+	ErrNoDevice    error = &deviceError{"no such device", syscall.ENODEV}
+	ErrDeviceBusy  error = &deviceError{"device is busy", syscall.EBUSY}
+	ErrIndex       error = &deviceError{"index is not free", syscall.EBUSY}
+	ErrVetoed      error = &deviceError{"vetoed", syscall.ECANCELED}
 )
+
+// deviceError is a kind of error with the errno that stands for it.
+type deviceError struct {
+	text  string
+	errno syscall.Errno
+}
+
+func (e *deviceError) Error() string { return e.text }
+func (e *deviceError) Unwrap() error { return e.errno }
 
 // The limits of names in a device table.
 const (

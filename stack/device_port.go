@@ -105,7 +105,10 @@ func (p *devicePort) announce(dev *Device) {
 		p.look() // what changed before the subscription
 	}
 	if c, ok := p.link.(link.ChangeReporter); ok {
-		p.cancels = append(p.cancels, c.SubscribeChanges(func() { p.tell(DeviceEvent{Kind: DeviceBonding}) }))
+		p.cancels = append(p.cancels, c.SubscribeChanges(func() {
+			p.tell(DeviceEvent{Kind: DeviceBonding})
+			p.look()
+		}))
 	}
 }
 

@@ -88,10 +88,9 @@ func (d *Devices) SetAddress(index tcpip.NICID, address tcpip.LinkAddress) error
 	return nil
 }
 
-// changeLink changes the link of a device that nobody holds.
+// changeLink changes the link of a device that nobody holds. No lock is held: a
+// bond waits here for who enslaves or releases a device of this table.
 func (d *Devices) changeLink(index tcpip.NICID, change func(*devicePort) error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	dev, ok := d.ByIndex(index)
 	switch {
 	case !ok:
