@@ -1,0 +1,285 @@
+package bonding_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/bonding/xmithash"
+	"bondstack/link"
+	"bondstack/link/linktest"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+)
+
+// steps of the random test for each mode and seed.
+const randomSteps = 20000
+
+// TestRandom does whatever may be done to a bond, in any order, and checks after
+// each step what must always hold. A failure names its seed and step: the same
+// seed does the same.
+func TestRandom(t *testing.T) {
+	for _, m := range recoveryModes {
+		t.Run(fmt.Sprintf("%s/seed=1", m.mode), func(t *testing.T) { randomWalk(t, m.mode, 1) })
+	}
+}
+
+// FuzzRandom walks by other seeds.
+func FuzzRandom(f *testing.F) {
+	f.Add(uint8(1), uint64(2))
+	f.Fuzz(func(t *testing.T, mode uint8, seed uint64) { randomWalk(t, bonding.Mode(mode%4), seed) })
+}
+
+// walk is a random walk of one bond.
+type walk struct {
+	*rig
+	rnd     *rand.Rand
+	mode    bonding.Mode
+	members []string // in order
+	gone    map[string]bool
+	last    bonding.Status
+	step    int
+	what    string
+}
+
+func randomWalk(t *testing.T, mode bonding.Mode, seed uint64) {
+	w := &walk{
+		rig:  newRig(t, bonding.Options{Mode: mode, XmitHashPolicy: xmithash.Layer34}, 0),
+		rnd:  rand.New(rand.NewPCG(seed, 99)),
+		mode: mode,
+		gone: map[string]bool{},
+	}
+	w.last = w.Status()
+	steps := randomSteps
+	if raceEnabled || testing.Short() {
+		steps /= 4
+	}
+	for w.step = range steps {
+		w.act()
+		w.clock.RunImmediatelyScheduledJobs()
+		w.check()
+		if w.step%3 == 0 {
+			w.checkWrites()
+		}
+		w.told()
+		if t.Failed() {
+			t.Fatalf("mode %s, seed %d, step %d: %s", mode, seed, w.step, w.what)
+		}
+	}
+}
+
+// act does one thing.
+func (w *walk) act() {
+	name := fmt.Sprintf("eth%d", w.rnd.IntN(5))
+	if len(w.members) > 0 && w.rnd.IntN(4) > 0 {
+		name = w.members[w.rnd.IntN(len(w.members))]
+	}
+	member := slices.Contains(w.members, name)
+	w.what = name
+	switch w.rnd.IntN(20) {
+	case 0, 1:
+		if !member {
+			w.join(name)
+		}
+	case 2:
+		if member && w.rnd.IntN(3) == 0 {
+			w.leave(name)
+		}
+	case 3, 4, 5, 6:
+		if member {
+			w.changeLink(name)
+		}
+	case 7, 8, 9, 10, 11:
+		d := time.Duration(w.rnd.IntN(250)) * time.Millisecond
+		w.what = fmt.Sprint("advance ", d)
+		w.advance(d)
+	case 12:
+		prio := int32(w.rnd.IntN(5) - 2)
+		w.what = fmt.Sprint(name, " priority ", prio)
+		if err := w.SetSlavePriority(name, prio); (err == nil) != member {
+			w.tb.Errorf("SetSlavePriority(%s) = %v, member %t", name, err, member)
+		}
+	case 13:
+		on := w.rnd.IntN(3) > 0
+		w.what = fmt.Sprint(name, " enabled ", on)
+		if err := w.SetSlaveEnabled(name, on); (err == nil) != member {
+			w.tb.Errorf("SetSlaveEnabled(%s) = %v, member %t", name, err, member)
+		}
+	case 14, 15, 16:
+		w.option(name)
+	case 17:
+		if member {
+			w.gone[name] = !w.gone[name]
+			w.what = fmt.Sprint(name, " gone ", w.gone[name])
+			w.links[name].Fail(nil)
+			if w.gone[name] {
+				w.links[name].Fail(goneErrors[w.rnd.IntN(len(goneErrors))])
+			}
+		}
+	case 18:
+		w.what = "NIC"
+		if w.rnd.IntN(4) == 0 {
+			w.Attach(nil)
+		} else if !w.IsAttached() {
+			w.Attach(w.up)
+		}
+	case 19:
+		w.what = "MTU and address"
+		w.SetMTU(uint32(1280 + w.rnd.IntN(4)*100))
+		w.SetLinkAddress(tcpip.LinkAddress([]byte{2, 0, 0, 0, 9, byte(w.rnd.IntN(4))}))
+	}
+}
+
+func (w *walk) join(name string) {
+	w.what = "enslave " + name
+	w.enslave(name, bonding.SlaveOptions{Priority: int32(w.rnd.IntN(3)), Disabled: w.rnd.IntN(10) == 0},
+		linktest.RecorderOptions{MTU: 1500, State: link.State{Up: true, Carrier: w.rnd.IntN(4) > 0, Speed: 1000, Duplex: link.DuplexFull}})
+	w.members = append(w.members, name)
+	delete(w.gone, name)
+}
+
+func (w *walk) leave(name string) {
+	w.what = "release " + name
+	if err := w.Release(name); err != nil {
+		w.tb.Errorf("Release(%s) = %v", name, err)
+	}
+	if l := w.links[name]; l.IsAttached() || l.LinkAddress() != macOf(name) || l.MTU() != 1500 || l.Subscribers() != 0 {
+		w.tb.Errorf("released %s has %s", name, endpointState(l))
+	}
+	w.members = slices.DeleteFunc(w.members, func(m string) bool { return m == name })
+}
+
+func (w *walk) changeLink(name string) {
+	s := link.State{Up: w.rnd.IntN(8) > 0, Carrier: w.rnd.IntN(3) > 0, Speed: []uint32{100, 1000, link.SpeedUnknown}[w.rnd.IntN(3)], Duplex: link.DuplexFull}
+	w.what = fmt.Sprintf("%s to %+v", name, s)
+	if w.rnd.IntN(3) == 0 {
+		w.links[name].SetStateSilently(s)
+	} else {
+		w.links[name].SetState(s)
+	}
+}
+
+// option sets an option to a value that may or may not fit at the moment.
+func (w *walk) option(name string) {
+	options := [][]string{
+		{"miimon", "100", "10", "0", "100"}, {"updelay", "0", "100", "300"}, {"downdelay", "0", "100", "300"},
+		{"primary_reselect", "0", "1", "2"}, {"all_slaves_active", "0", "1"}, {"num_grat_arp", "0", "1", "3"}, {"peer_notif_delay", "0", "200"},
+		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"},
+		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "1"}, {"min_links", "9", "-1"},
+	}
+	o := options[w.rnd.IntN(len(options))]
+	value := o[1+w.rnd.IntN(len(o)-1)]
+	w.what = o[0] + "=" + value
+	before := w.Status()
+	if err := w.SetOption(o[0], value); err != nil {
+		if after := w.Status(); !sameStatus(before, after) {
+			w.tb.Errorf("SetOption(%s, %q) = %v changed the status", o[0], value, err)
+		}
+	}
+}
+
+// check checks what must hold at any time.
+func (w *walk) check() {
+	st := w.Status()
+	up, active := 0, 0
+	for i, s := range st.Slaves {
+		if s.Name != w.members[i] {
+			w.tb.Errorf("slave %d is %s, want %s", i, s.Name, w.members[i])
+		}
+		if s.MACAddress != st.MACAddress || s.MTU != st.MTU {
+			w.tb.Errorf("slave %s has %s, MTU %d, the bond %s, %d", s.Name, s.MACAddress, s.MTU, st.MACAddress, st.MTU)
+		}
+		if s.MIIStatus == "up" {
+			up++
+		}
+		if s.State == "active" {
+			active++
+		}
+		if !s.Enabled && s.MIIStatus != "down" {
+			w.tb.Errorf("slave %s is disabled and %s", s.Name, s.MIIStatus)
+		}
+		isActive := w.mode != bonding.ActiveBackup || s.Name == st.ActiveSlave
+		if (s.State == "active") != isActive || s.Receives != (isActive || st.Options["all_slaves_active"] == "1") {
+			w.tb.Errorf("slave %s is %s, receives %t; the active slave is %q", s.Name, s.State, s.Receives, st.ActiveSlave)
+		}
+		if s.Name == st.ActiveSlave && s.MIIStatus != "up" && s.MIIStatus != "going down" {
+			w.tb.Errorf("the active slave %s is %s", s.Name, s.MIIStatus)
+		}
+	}
+	if len(st.Slaves) != len(w.members) || st.Carrier != (up > 0) {
+		w.tb.Errorf("%d slaves of %d, %d are up, carrier %t", len(st.Slaves), len(w.members), up, st.Carrier)
+	}
+	if w.mode == bonding.ActiveBackup && (active > 1 || (st.ActiveSlave == "") != (active == 0) || up > 0 && active == 0) {
+		w.tb.Errorf("%d slaves are active, %d up, the active slave is %q", active, up, st.ActiveSlave)
+	}
+	wantGrown(w.tb, w.last.Counters, st.Counters)
+	for _, old := range w.last.Slaves {
+		for _, s := range st.Slaves {
+			if s.Name == old.Name && len(w.last.Slaves) <= len(st.Slaves) && s.LinkFailureCount < old.LinkFailureCount {
+				w.tb.Errorf("failure count of %s went from %d to %d", s.Name, old.LinkFailureCount, s.LinkFailureCount)
+			}
+		}
+	}
+	w.last = st
+}
+
+func wantGrown(tb testing.TB, was, is bonding.Counters) {
+	tb.Helper()
+	if is.TxPackets < was.TxPackets || is.TxBytes < was.TxBytes || is.RxPackets < was.RxPackets || is.RxBytes < was.RxBytes ||
+		is.RxMulticast < was.RxMulticast || is.TxDropped < was.TxDropped || is.RxDropped < was.RxDropped {
+		tb.Errorf("counters went from %+v to %+v", was, is)
+	}
+	for reason, n := range was.Drops {
+		if is.Drops[reason] < n {
+			tb.Errorf("%s went from %d to %d", reason, n, is.Drops[reason])
+		}
+	}
+}
+
+// checkWrites sends a few frames and checks that they reach slaves that may send
+// and no others, that none is lost while there is one, and that each that is
+// received is delivered where it may be.
+func (w *walk) checkWrites() {
+	st := w.last
+	may := map[string]bool{}
+	healthy := 0
+	for _, s := range st.Slaves {
+		w.links[s.Name].Drain()
+		may[s.Name] = s.MIIStatus == "up" && s.Enabled && s.Usable || s.Name == st.ActiveSlave
+		if may[s.Name] && !w.gone[s.Name] {
+			healthy++
+		}
+	}
+	n := 1 + w.rnd.IntN(8)
+	took, err := w.send(n)
+	sum := 0
+	for name, l := range w.links {
+		got := len(l.Drain())
+		sum += got
+		if got > 0 && (!may[name] || w.gone[name]) {
+			w.tb.Errorf("%d frames went by %s, which may not send: %s", got, name, text(st))
+		}
+	}
+	if err != nil || took > n || w.mode != bonding.Broadcast && took != sum {
+		w.tb.Errorf("WritePackets() of %d = %d, %v, slaves were given %d", n, took, err, sum)
+	}
+	if w.mode == bonding.ActiveBackup && st.ActiveSlave == "" {
+		healthy = 0 // nobody was chosen: the only slave left is on its way up
+	}
+	if (took == n) != (healthy > 0) {
+		w.tb.Errorf("WritePackets() of %d = %d with %d slaves that can send: %s", n, took, healthy, text(st))
+	}
+	w.clock.RunImmediatelyScheduledJobs()
+	w.last = w.Status()
+	for _, s := range w.last.Slaves {
+		w.up.Drain()
+		w.links[s.Name].Inject(w.toBond(w.step))
+		got := len(w.up.Drain())
+		if want := s.Receives && w.last.Up; (got == 1) != want && w.last.Options["rx_dedup"] == "off 1" {
+			w.tb.Errorf("a frame on %s was delivered %d times: %s", s.Name, got, text(w.last))
+		}
+	}
+}
