@@ -163,6 +163,28 @@ func TestAggregateWait(t *testing.T) {
 	flapping = false
 }
 
+// The same with a partner on the third port that becomes another port all the
+// time, by which the port leaves its aggregator and comes back within a PDU.
+func TestAggregateWaitBounded(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 3)
+	for _, p := range r.a.Ports {
+		p.Cable().SetUp(false)
+		p.Cable().SetUp(true)
+	}
+	for range 20 {
+		r.Run(500 * ms)
+		r.partners[2].Actor.PortPriority++
+		r.partners[2].Say()
+	}
+	at, ok := r.Until(ms, working(r.a, 1, 2))
+	if !ok {
+		t.Errorf("not working at %v", at)
+	}
+	if working(r.a, 3)() {
+		t.Error("the port with an unsteady partner works")
+	}
+}
+
 // A port that is added or removed does not disturb the others (A23).
 func TestOthersUndisturbed(t *testing.T) {
 	r := newRig(t, lacp.Config{Fast: true}, 4)

@@ -125,7 +125,6 @@ func (s *System) recordDefault(p *port) {
 // enterCurrent is update_Selected, update_NTT and recordPDU.
 func (s *System) enterCurrent(p *port, pdu *PDU) {
 	if !p.partner.sameEnd(&pdu.Actor) {
-		p.keepWait = p.keepWait && !p.partner.heard()
 		s.unselect(p, "partner changed")
 	}
 	p.actor.State &^= Defaulted | Expired

@@ -311,3 +311,52 @@ func TestAggregatorIDs(t *testing.T) {
 		t.Errorf("a new first port is in aggregator %d", r.a.Port(5).Aggregator)
 	}
 }
+
+// Equal aggregators: the active one stays, whatever ad_select says.
+func TestAdSelectTies(t *testing.T) {
+	for p := range lacp.PortPrio + 1 {
+		r := newRig(t, lacp.Config{Select: p}, 2)
+		r.partners[1].Actor.System = macC
+		r.RunTo(10 * time.Second)
+		first := r.a.Sys.Active()
+		r.a.Ports[0].Cable().SetUp(false)
+		r.Run(3 * time.Second)
+		data(t, r.a, 2, true, true)
+		r.a.Ports[0].Cable().SetUp(true)
+		for range 100 {
+			r.Run(100 * ms)
+			data(t, r.a, 2, true, true)
+		}
+		if r.a.Sys.Active() == first {
+			t.Errorf("%v: aggregator %d is active again", p, first)
+		}
+	}
+}
+
+// A port that says it is another one carries no data until the partner has
+// heard it.
+func TestOwnIdentityChanges(t *testing.T) {
+	for name, change := range map[string]func(r *rig){
+		"system": func(r *rig) {
+			c := r.a.Config()
+			c.System = macC
+			r.a.SetConfig(c)
+		},
+		"port priority": func(r *rig) { _ = r.a.Sys.SetPortPriority(r.Now(), 1, 7) },
+		"key":           func(r *rig) { r.a.SetLink(r.a.Ports[0], oneG) },
+	} {
+		r := newRig(t, lacp.Config{}, 1)
+		p := r.partners[0]
+		r.RunTo(10 * time.Second)
+		p.Replies, p.Every = false, 0
+		change(r)
+		r.Run(20 * time.Second)
+		data(t, r.a, 1, false, false)
+		if p.Last().Actor != r.a.Port(1).Actor {
+			t.Errorf("%s: the partner was told %+v", name, p.Last().Actor)
+		}
+		p.Say()
+		r.Run(ms)
+		data(t, r.a, 1, true, true)
+	}
+}

@@ -241,7 +241,11 @@ func TestPortsCabledTogether(t *testing.T) {
 	if !r.a.Port(1).Looped || !r.a.Port(2).Looped || r.a.Sys.Carrier() || r.a.Sys.Active() != 0 {
 		t.Errorf("looped %v %v, carrier %v, active %d", r.a.Port(1).Looped, r.a.Port(2).Looped, r.a.Sys.Carrier(), r.a.Sys.Active())
 	}
-	// Plugged into the partner, they work at once.
+	// A lost link ends it, and plugged into the partner they work at once.
+	r.a.Ports[0].Cable().SetUp(false)
+	if r.a.Port(1).Looped || r.a.Port(2).Looped {
+		t.Error("ports without a link are looped")
+	}
 	for i := range 2 {
 		r.Join(&r.a.Ports[i].Port, &r.partners[i].Port).SetUp(false)
 		r.a.Ports[i].Cable().SetUp(true)
