@@ -219,3 +219,20 @@ func TestOtherErrorsAreNoFailover(t *testing.T) {
 		}
 	}
 }
+
+// A slave that was found gone when the monitor stopped is not gone for ever:
+// enabling it by hand has it used again.
+func TestGoneLinkWithoutMonitor(t *testing.T) {
+	r := newRig(t, bonding.Options{}, 1)
+	r.links["eth0"].Fail(&tcpip.ErrInvalidEndpointState{})
+	r.send(1)
+	r.clock.RunImmediatelyScheduledJobs()
+	r.links["eth0"].Fail(nil)
+	r.set("miimon", "0")
+	r.enable("eth0", false)
+	r.enable("eth0", true)
+	r.wantMII("enabled", "up")
+	if by := r.carries(); by != "eth0" {
+		t.Errorf("frames go by %q", by)
+	}
+}

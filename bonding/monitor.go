@@ -196,6 +196,9 @@ func (b *Bond) miimonChanged(now instant) {
 	switch {
 	case b.config.miimon == 0:
 		b.nextPass = 0
+		for _, s := range b.slaves {
+			s.goneUntil = 0 // no pass will end it
+		}
 		b.warn(unmonitored)
 	case b.dispatcher != nil:
 		b.nextPass = now

@@ -123,6 +123,7 @@ func (b *Bond) SetSlaveEnabled(name string, enabled bool) error {
 		b.dirty = true
 		next := linkDown // no downdelay: whoever disables a slave means it
 		if enabled {
+			s.goneUntil = 0
 			s.look()
 			next, s.until = b.firstLink(s, now)
 			s.waited = false
