@@ -88,6 +88,12 @@ func (w *walk) act() {
 		if member && w.rnd.IntN(3) == 0 {
 			w.leave(name)
 		}
+		if w.rnd.IntN(200) == 0 { // all, so that the mode can change
+			w.Attach(nil)
+			for len(w.members) > 0 {
+				w.leave(w.members[0])
+			}
+		}
 	case 3, 4, 5, 6:
 		if member {
 			w.changeLink(name)
@@ -121,7 +127,7 @@ func (w *walk) act() {
 		}
 	case 18:
 		w.what = "NIC"
-		if w.rnd.IntN(4) == 0 {
+		if w.rnd.IntN(8) == 0 {
 			w.Attach(nil)
 		} else if !w.IsAttached() {
 			w.Attach(w.up)
@@ -168,7 +174,7 @@ func (w *walk) option(name string) {
 		{"miimon", "100", "10", "0", "100"}, {"updelay", "0", "100", "300"}, {"downdelay", "0", "100", "300"},
 		{"primary_reselect", "0", "1", "2"}, {"all_slaves_active", "0", "1"}, {"num_grat_arp", "0", "1", "3"}, {"peer_notif_delay", "0", "200"},
 		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"},
-		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "1"}, {"min_links", "9", "-1"},
+		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3"}, {"min_links", "9", "-1"},
 	}
 	o := options[w.rnd.IntN(len(options))]
 	value := o[1+w.rnd.IntN(len(o)-1)]
@@ -179,6 +185,7 @@ func (w *walk) option(name string) {
 			w.tb.Errorf("SetOption(%s, %q) = %v changed the status", o[0], value, err)
 		}
 	}
+	w.mode = w.Mode() // may change while there is neither slave nor NIC
 }
 
 // check checks what must hold at any time.
