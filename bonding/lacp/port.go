@@ -36,7 +36,6 @@ type port struct {
 
 	ntt      bool // NTT: there is something to tell
 	touched  bool // machines have to run
-	keepWait bool // had no partner so far: WAITING may go on
 	looped   bool
 	receive  bool // the data path takes frames
 	transmit bool // the data path sends frames
@@ -186,7 +185,6 @@ func (s *System) begin(p *port, why string) {
 	s.stopPeriodic(p, why)
 	s.runMux(p)
 	p.ntt = true
-	p.keepWait = true
 	s.regroup = true
 }
 

@@ -119,7 +119,6 @@ func (s *System) enterDefaulted(p *port) {
 func (s *System) recordDefault(p *port) {
 	p.partner = defaultPartner
 	p.actor.State |= Defaulted
-	p.keepWait = true
 }
 
 // enterCurrent is update_Selected, update_NTT and recordPDU.

@@ -278,3 +278,64 @@ func TestTwoPartnersOnOneLink(t *testing.T) {
 		data(t, r.a, 1, false, false)
 	}
 }
+
+// update_NTT: a partner that is wrong about us in anything that it has to know
+// is told at once, and in nothing else.
+func TestAnswersWrongView(t *testing.T) {
+	r := newRig(t, lacp.Config{}, 1)
+	p := r.partners[0]
+	p.Replies, p.Every, p.Stubborn = false, 0, true
+	p.View = r.a.Port(1).Actor
+	p.Say()
+	r.RunTo(10 * time.Second) // attached
+	for name, c := range map[string]struct {
+		differ func(i *lacp.Info)
+		told   bool
+	}{
+		"nothing":         {func(i *lacp.Info) {}, false},
+		"system":          {func(i *lacp.Info) { i.System = macC }, true},
+		"system priority": {func(i *lacp.Info) { i.SystemPriority-- }, true},
+		"key":             {func(i *lacp.Info) { i.Key-- }, true},
+		"port":            {func(i *lacp.Info) { i.Port-- }, true},
+		"port priority":   {func(i *lacp.Info) { i.PortPriority-- }, true},
+		"activity":        {func(i *lacp.Info) { i.State ^= lacp.Activity }, true},
+		"timeout":         {func(i *lacp.Info) { i.State ^= lacp.Timeout }, true},
+		"aggregation":     {func(i *lacp.Info) { i.State ^= lacp.Aggregation }, true},
+		"synchronization": {func(i *lacp.Info) { i.State ^= lacp.Synchronization }, true},
+		"collecting":      {func(i *lacp.Info) { i.State ^= lacp.Collecting }, false},
+		"distributing":    {func(i *lacp.Info) { i.State ^= lacp.Distributing }, false},
+		"defaulted":       {func(i *lacp.Info) { i.State ^= lacp.Defaulted }, false},
+		"expired":         {func(i *lacp.Info) { i.State ^= lacp.Expired }, false},
+	} {
+		// Out of sync on both sides, so that no machine moves.
+		p.Actor.State = lacp.Activity | lacp.Aggregation
+		p.View = r.a.Port(1).Actor
+		p.Say()
+		r.Run(3 * time.Second)
+		p.View = r.a.Port(1).Actor
+		c.differ(&p.View)
+		n := len(p.Heard)
+		p.Say()
+		r.Run(ms)
+		if told := len(p.Heard) > n; told != c.told {
+			t.Errorf("wrong about %s: told %v, want %v", name, told, c.told)
+		}
+		p.View = r.a.Port(1).Actor
+		p.Say()
+		r.Run(3 * time.Second)
+	}
+}
+
+// Time does not go back.
+func TestTimeGoesBack(t *testing.T) {
+	r := newRig(t, lacp.Config{Fast: true}, 1)
+	r.RunTo(10 * time.Second)
+	pdu := lacp.PDU{Version: 1, Actor: r.partners[0].Actor, Partner: r.a.Port(1).Actor}
+	r.partners[0].Silent = true
+	r.a.Sys.Receive(3*time.Second, 1, pdu.AppendTo(nil))
+	if at := r.a.Port(1).LastRx; at != 10*time.Second {
+		t.Errorf("received at %v", at)
+	}
+	r.RunTo(13*time.Second - 1)
+	r.want(1, lacp.ReceiveMachine, "CURRENT")
+}

@@ -10,8 +10,9 @@ func (s *System) unselect(p *port, why string) {
 
 // runSelection finds an aggregator for a port that has none (IEEE 802.1AX,
 // 6.4.14). A port that was attached leaves its old one first, through the mux
-// machine. One whose link is down or looped has none, but goes on being shown
-// with its last one.
+// machine; one that is still WAITING and had no partner so far goes on waiting,
+// so that the first PDU costs no time. A port whose link is down or looped has
+// none, but goes on being shown with its last one.
 func (s *System) runSelection(p *port) {
 	fit := p.eligible()
 	if !fit && p.state[SelectionLogic] != Unselected {
@@ -24,13 +25,12 @@ func (s *System) runSelection(p *port) {
 	if p.state[SelectionLogic] != Unselected {
 		return
 	}
-	if !fit || !p.keepWait || p.state[MuxMachine] != Waiting {
+	if !fit || p.state[MuxMachine] != Waiting || p.agg.partner.heard() {
 		s.runMux(p)
 	}
 	if !fit {
 		return
 	}
-	p.keepWait = !p.partner.heard()
 	s.choose(p)
 	s.move(p, SelectionLogic, Standby, "an aggregator was found")
 	s.regroup = true

@@ -179,6 +179,49 @@ func TestIndividualPartner(t *testing.T) {
 	}
 }
 
+// Only the same system with the same priority is one partner, and an individual
+// port is alone, whichever comes first.
+func TestNotTogether(t *testing.T) {
+	for name, differ := range map[string]func(i *lacp.Info){
+		"system priority": func(i *lacp.Info) { i.SystemPriority++ },
+		"key":             func(i *lacp.Info) { i.Key++ },
+		"system":          func(i *lacp.Info) { i.System = macC },
+		"individual":      func(i *lacp.Info) { i.State &^= lacp.Aggregation },
+	} {
+		for first := range 2 {
+			r := newRig(t, lacp.Config{}, 2)
+			differ(&r.partners[first].Actor)
+			r.RunTo(10 * time.Second)
+			if x, y := r.a.Port(1).Aggregator, r.a.Port(2).Aggregator; x == y {
+				t.Errorf("%s of port %d differs, and both are in aggregator %d", name, first+1, x)
+			}
+			data(t, r.a, 1, true, true)
+			data(t, r.a, 2, false, false)
+		}
+	}
+}
+
+// A half duplex port without LACP is better than none, and worse than any
+// other.
+func TestHalfDuplexAlone(t *testing.T) {
+	r := newRig(t, lacp.Config{Select: lacp.Bandwidth}, 0)
+	slow := r.NewPartner(macB, 1)
+	slow.Silent = true
+	r.Join(r.a.AddPort(lacp.LinkState{Speed: 100000, Half: true}), &slow.Port)
+	r.RunTo(10 * time.Second)
+	data(t, r.a, 1, true, true)
+	r.RunTo(2 * time.Minute)
+	if st := r.a.Port(1); !st.Fallback || st.ActorChurn != lacp.ChurnMonitor || st.ActorCount != 0 {
+		t.Errorf("fallback %v, churn %v", st.Fallback, st.ActorChurn)
+	}
+	other := r.NewPartner(macB, 2)
+	other.Silent = true
+	r.Join(r.a.AddPort(oneG), &other.Port)
+	r.Run(5 * time.Second)
+	data(t, r.a, 1, false, false)
+	data(t, r.a, 2, true, true)
+}
+
 // Without a partner one port works alone after 3 s, unless strict; carrier as
 // T41 and T43 want it.
 func TestFallback(t *testing.T) {
@@ -299,6 +342,19 @@ func TestAggregatorIDs(t *testing.T) {
 		t.Errorf("after the first port went: aggregator %d, active %d", r.a.Port(2).Aggregator, r.a.Sys.Active())
 	}
 	data(t, r.a, 2, true, true)
+	sent := r.a.Sys.Status().Counters.LACPDUTx
+	if live := r.a.Port(2).Counters.LACPDUTx + r.a.Port(3).Counters.LACPDUTx; sent <= live {
+		t.Errorf("%d PDUs in all, %d of ports that are there", sent, live)
+	}
+	for range 5 { // as many aggregators as ports, so the ids stay small
+		r.a.Again(r.a.Ports[1])
+	}
+	r.a.Ports[1].Cable().SetUp(false)
+	r.a.Ports[2].Cable().SetUp(false)
+	r.a.Ports[1].Cable().SetUp(true)
+	if id := r.a.Port(2).Aggregator; id != 2 {
+		t.Errorf("the port came back to aggregator %d", id)
+	}
 	for _, id := range []lacp.PortID{2, 3} {
 		if err := r.a.Sys.RemovePort(r.Now(), id); err != nil {
 			t.Fatal(err)
