@@ -41,9 +41,10 @@ type Output interface {
 	// behind an Ethernet header with Group, the port's own address and
 	// EtherType. They are valid until Send returns.
 	Send(id PortID, pdu []byte)
-	// Changed is called once at the end of a call that changed something, by
-	// which time Data, Active and Carrier have the new values and may be
-	// called.
+	// Changed is called once in a call that changed something. Data, Active
+	// and Carrier have the new values and may be called. It comes before the
+	// PDUs that tell of the change, so that a port says that it takes frames
+	// only when it does.
 	Changed(c Changes)
 }
 
@@ -151,27 +152,24 @@ func (s *System) settle() {
 	s.runMuxes()
 	for _, p := range s.ports {
 		if p.touched {
-			s.finish(p)
+			s.runPeriodic(p)
+			s.runChurn(p, ActorChurn, &p.actorAt, p.actor.State)
+			s.runChurn(p, PartnerChurn, &p.partnerAt, p.partner.State)
+			s.updateData(p)
 		}
 	}
 	s.updateCarrier()
-	s.due = Never
-	for _, p := range s.ports {
-		s.due = min(s.due, p.due)
-	}
 	if s.changes != 0 {
 		s.out.Changed(s.changes)
 	}
-}
-
-// finish runs the machines of a port that follow from the others.
-func (s *System) finish(p *port) {
-	p.touched = false
-	s.runPeriodic(p)
-	s.runChurn(p, ActorChurn, &p.actorAt, p.actor.State)
-	s.runChurn(p, PartnerChurn, &p.partnerAt, p.partner.State)
-	s.updateData(p)
-	p.due = min(s.transmit(p), s.muxDue(p), p.currentUntil, p.periodicAt, p.actorAt, p.partnerAt, p.loopUntil)
+	s.due = Never
+	for _, p := range s.ports {
+		if p.touched {
+			p.touched = false
+			p.due = min(s.transmit(p), s.muxDue(p), p.currentUntil, p.periodicAt, p.actorAt, p.partnerAt, p.loopUntil)
+		}
+		s.due = min(s.due, p.due)
+	}
 }
 
 // updateData decides what the data path may do with a port.
