@@ -75,6 +75,29 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// T169: what is set is what PDUs and status show.
+func TestIdentity(t *testing.T) {
+	r := newRig(t, lacp.Config{Fast: true, SystemPriority: 54321}, 0)
+	for i, number := range []lacp.PortID{11, 22} {
+		p := r.NewPartner(macB, uint16(i+1))
+		r.partners = append(r.partners, p)
+		r.Join(r.a.AddPortConfig(lacp.PortConfig{Number: number, Priority: uint16(111 * (i + 1)), UserKey: 52, Link: oneG}), &p.Port)
+	}
+	r.RunTo(10 * time.Second)
+	for i, number := range []lacp.PortID{11, 22} {
+		want := lacp.Info{SystemPriority: 54321, System: macA, Key: 52<<6 + 9, PortPriority: uint16(111 * (i + 1)), Port: uint16(number), State: 0x3f}
+		if got := r.a.Port(number).Actor; got != want {
+			t.Errorf("status shows %+v, want %+v", got, want)
+		}
+		if got := r.partners[i].Last().Actor; got != want {
+			t.Errorf("the partner was told %+v, want %+v", got, want)
+		}
+	}
+	if st := r.a.Sys.Status(); st.Active.ActorKey != 52<<6+9 || st.SystemPriority != 54321 {
+		t.Errorf("status %+v", st)
+	}
+}
+
 // Two partners on one bond: two aggregators, one works, the other stands by.
 func TestTwoPartners(t *testing.T) {
 	r := newRig(t, lacp.Config{Fast: true}, 4)

@@ -133,6 +133,7 @@ func (d *Node) Receive(now lacp.Instant, p *Port, pdu []byte) { d.Sys.Receive(no
 
 // Plugged implements Station.
 func (d *Node) Plugged(now lacp.Instant, p *Port) {
+	d.net.dirty = true // a port may go from one kind of sending to another
 	for _, np := range d.Ports {
 		if &np.Port == p {
 			l := np.Config.Link

@@ -18,8 +18,9 @@ const (
 	// AgreeBound is how long two ends may send data in aggregators that are
 	// not each other's: the long timeout, and the way of the last PDU.
 	AgreeBound = lacp.LongTimeout + 5*time.Second
-	// AgreeBoundFast is the same where both want a PDU each second.
-	AgreeBoundFast = lacp.ShortTimeout + 5*time.Second
+	// AgreeBoundFast is the same where both want a PDU each second; a PDU can
+	// be on its way for more than two.
+	AgreeBoundFast = lacp.ShortTimeout + 3*time.Second
 )
 
 // Simulation says what Simulate does. The zero value is ten hours with a fault
