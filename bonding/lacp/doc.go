@@ -46,7 +46,15 @@
 //   - Markers are answered three times a second at most.
 //   - A partner that says it is individual is never aggregated with others.
 //   - A port that turns from COLLECTING to DISTRIBUTING (independent control)
-//     says so at once.
+//     says so at once, as does one that turns DEFAULTED, and one whose
+//     settings change (Linux: not for lacp_rate and lacp_active).
+//   - Three PDUs in any second, the first ones at once; Linux keeps 300 ms
+//     between two.
+//   - Data starts on a port three times a second at most, so that a partner
+//     whose sync flickers costs little.
+//   - A partner with an all-zero system is nobody, and never in sync.
+//   - With Config.Strict, min_links 0 is as 1.
+//   - An aggregator keeps its id when ports leave it, and ids are used again.
 //
 // As in Linux and not as in the standard, the activity bits do not matter to
 // whether the partner's view matches, and half-duplex ports speak no LACP.

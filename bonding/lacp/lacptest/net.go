@@ -23,6 +23,9 @@ type Station interface {
 type Net struct {
 	// Rand is where all chance comes from.
 	Rand *rand.Rand
+	// Late is by how much Nodes may be advanced after their deadlines, by
+	// chance, as real timers are.
+	Late time.Duration
 	// Bound is how long two ends may disagree before Faults tells. 0 means
 	// for ever.
 	Bound time.Duration

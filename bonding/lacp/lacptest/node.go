@@ -1,6 +1,8 @@
 package lacptest
 
 import (
+	"time"
+
 	"bondstack/bonding/lacp"
 )
 
@@ -17,7 +19,8 @@ type Node struct {
 
 	net    *Net
 	config lacp.Config
-	parts  bool // a farewell is being said, which the limit does not count
+	late   time.Duration // of the next advance
+	parts  bool          // a farewell is being said, which the limit does not count
 	arcs   func(*lacp.System)
 }
 
@@ -144,11 +147,20 @@ func (d *Node) Plugged(now lacp.Instant, p *Port) {
 }
 
 // Deadline implements Station.
-func (d *Node) Deadline() (lacp.Instant, bool) { return d.Sys.Deadline() }
+func (d *Node) Deadline() (lacp.Instant, bool) {
+	at, ok := d.Sys.Deadline()
+	if ok {
+		at += d.late
+	}
+	return at, ok
+}
 
 // Advance implements Station.
 func (d *Node) Advance(now lacp.Instant) {
 	d.Sys.Advance(now)
+	if d.net.Late > 0 {
+		d.late = time.Duration(d.net.Rand.Int64N(int64(d.net.Late)))
+	}
 	if at, ok := d.Sys.Deadline(); ok && at <= now {
 		d.net.fault("%s: deadline %v is not after the advance", d.Name, at)
 	}

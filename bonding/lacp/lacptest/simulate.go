@@ -95,6 +95,9 @@ func newBond(seed uint64, o Simulation) *bond {
 	if s.result.Fast {
 		n.Bound = AgreeBoundFast
 	}
+	if n.Rand.IntN(2) == 0 {
+		n.Late = 20 * time.Millisecond
+	}
 	passive := n.Rand.IntN(10) // one of two may be, not both
 	for i := range s.configs {
 		s.configs[i] = lacp.Config{

@@ -27,8 +27,20 @@ func bonds(t testing.TB) uint64 {
 }
 
 // Whole bonds, both ends, ten hours each with random faults. The full size is
-// LACP_BONDS=1000.
+// LACP_BONDS=1000. LACP_SEED=N runs one again and logs its faults.
 func TestSimulation(t *testing.T) {
+	if s := os.Getenv("LACP_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("LACP_SEED is %q, a number is allowed", s)
+		}
+		r := lacptest.Simulate(seed, lacptest.Simulation{Log: func(at lacp.Instant, what string) { t.Log(at, what) }})
+		t.Logf("%+v", r)
+		for _, p := range r.Problems {
+			t.Error(p)
+		}
+		return
+	}
 	var worst, worstFast, slowest time.Duration
 	var pdus uint64
 	faults := 0
