@@ -44,7 +44,7 @@ func (d *Device) Holder() string {
 }
 
 // HasNIC reports whether the device is a NIC of the table's gVisor stack.
-func (d *Device) HasNIC() bool { return d.port.attached != nil }
+func (d *Device) HasNIC() bool { return d.port.hasNIC }
 
 // Endpoint returns the device's link, nil when it has none.
 func (d *Device) Endpoint() netstack.LinkEndpoint { return d.port.link }
@@ -71,6 +71,7 @@ type NewDevice struct {
 	Unattached bool
 	// Down has the device begin administratively down.
 	Down bool
-	// NIC are options for the NIC. Name must be empty, and Disabled is Down's.
-	NIC netstack.NICOptions
+	// NIC are further options for the NIC. Name must be empty, and Disabled is
+	// Down's. Default none.
+	NIC *netstack.NICOptions
 }

@@ -53,7 +53,7 @@ func (n *NewDevice) check(hasStack bool) error {
 	switch {
 	case n.Index < 0:
 		return fmt.Errorf("%s: %w: %d is negative", n.Name, ErrIndex, n.Index)
-	case n.NIC.Name != "":
+	case n.NIC != nil && n.NIC.Name != "":
 		return fmt.Errorf("%s: NIC.Name is %q, it must be empty: the table has the name", n.Name, n.NIC.Name)
 	case n.Link == nil && hasStack:
 		return fmt.Errorf("%s: the link is nil", n.Name)
@@ -108,15 +108,17 @@ func (d *Devices) addOne(f *draft, n *NewDevice) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, claimed := range append([]string{name}, n.AltNames...) {
-		if err := f.claim(claimed, index); err != nil {
-			return nil, err
-		}
+	if err := f.claimAll(name, n.AltNames, index); err != nil {
+		return nil, err
 	}
 	dev := &Device{index: index, name: name, altNames: slices.Clone(n.AltNames), up: !n.Down,
 		port: &devicePort{devices: d, index: index, link: n.Link}}
 	if d.stack != nil && !n.Unattached {
-		if err := dev.port.makeNIC(d.stack, n.NIC, n.Down); err != nil {
+		if n.NIC != nil {
+			options := *n.NIC
+			dev.port.options = &options
+		}
+		if err := dev.port.makeNIC(n.Down); err != nil {
 			return nil, err
 		}
 	}
@@ -150,18 +152,20 @@ func (d *Devices) nextIndex(wanted tcpip.NICID) (tcpip.NICID, error) {
 // that the table has not used.
 func (d *Devices) foreignNIC(index tcpip.NICID) bool { return d.stack != nil && d.stack.HasNIC(index) }
 
-// makeNIC makes the port's link a NIC.
-func (p *devicePort) makeNIC(s *netstack.Stack, opts netstack.NICOptions, down bool) error {
+// makeNIC makes the port's link a NIC of its table's stack.
+func (p *devicePort) makeNIC(down bool) error {
 	if p.link.IsAttached() { // by an earlier one of the same batch
 		return fmt.Errorf("%w: the link is attached to a NIC or a bond already", ErrDeviceBusy)
 	}
-	opts.Disabled = down
-	p.options = opts
-	if p.attached == nil {
-		p.attached = &attachedLink{LinkEndpoint: p.link}
+	var opts netstack.NICOptions
+	if p.options != nil {
+		opts = *p.options
 	}
+	opts.Disabled = down
+	s := p.devices.stack
+	p.hasNIC, p.attached.LinkEndpoint = true, p.link
 	p.attached.keep.Store(false)
-	if err := s.CreateNICWithOptions(p.index, p.attached, opts); err != nil {
+	if err := s.CreateNICWithOptions(p.index, &p.attached, opts); err != nil {
 		p.detach(s)
 		return fmt.Errorf("making NIC %d: %w", p.index, errorOf(err))
 	}

@@ -105,7 +105,7 @@ func (p *devicePort) leave() {
 // close removes the NIC and closes the link.
 func (p *devicePort) close() {
 	switch {
-	case p.attached != nil:
+	case p.hasNIC:
 		if p.devices.stack.RemoveNIC(p.index) != nil {
 			p.link.Close() // somebody removed the NIC already
 		}

@@ -77,6 +77,15 @@ func (f *draft) claim(name string, index tcpip.NICID) error {
 	return nil
 }
 
+// claimAll gives a device all its names.
+func (f *draft) claimAll(name string, altNames []string, index tcpip.NICID) error {
+	err := f.claim(name, index)
+	for i := 0; i < len(altNames) && err == nil; i++ {
+		err = f.claim(altNames[i], index)
+	}
+	return err
+}
+
 func (f *draft) existsError(name string, index tcpip.NICID) error {
 	holder := "a device of this very change"
 	if dev, ok := f.ByIndex(index); ok {

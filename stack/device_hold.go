@@ -34,7 +34,7 @@ func (dev *Device) mayHold() error {
 	switch {
 	case dev.port.link == nil:
 		return fmt.Errorf("has no link")
-	case dev.port.attached != nil:
+	case dev.port.hasNIC:
 		return fmt.Errorf("is a NIC of the stack: add it with Unattached")
 	case dev.holder != nil:
 		return fmt.Errorf("is held by %s", dev.holder.Name())

@@ -101,10 +101,8 @@ func (d *Devices) take(f *draft, old *Device, name string) (*Device, error) {
 	if name, err = f.pick(name); err != nil {
 		return nil, err
 	}
-	for _, claimed := range append([]string{name}, old.altNames...) {
-		if err := f.claim(claimed, index); err != nil {
-			return nil, err
-		}
+	if err := f.claimAll(name, old.altNames, index); err != nil {
+		return nil, err
 	}
 	moved := &Device{index: index, name: name, altNames: slices.Clone(old.altNames), up: old.up,
 		port: &devicePort{devices: d, index: index, link: old.port.link}}
@@ -115,13 +113,16 @@ func (d *Devices) take(f *draft, old *Device, name string) (*Device, error) {
 // handOver makes the link a NIC of the other table's stack, if it is one of
 // this one's and the other has a stack, and ends the port's ties.
 func (p *devicePort) handOver(to *devicePort, down bool) error {
-	if p.attached != nil {
+	if p.hasNIC {
 		p.detach(p.devices.stack)
 		if to.devices.stack != nil {
-			options := p.options
-			options.QDisc = nil // it ended with the NIC
-			if err := to.makeNIC(to.devices.stack, options, down); err != nil {
-				return p.takeBack(options, down, err)
+			if to.options = p.options; to.options != nil {
+				options := *p.options
+				options.QDisc = nil // it ended with the NIC
+				to.options = &options
+			}
+			if err := to.makeNIC(down); err != nil {
+				return p.takeBack(to.options, down, err)
 			}
 		}
 	}
@@ -134,8 +135,9 @@ func (p *devicePort) handOver(to *devicePort, down bool) error {
 }
 
 // takeBack makes the NIC again that could not be handed over.
-func (p *devicePort) takeBack(options netstack.NICOptions, down bool, err error) error {
-	if again := p.makeNIC(p.devices.stack, options, down); again != nil {
+func (p *devicePort) takeBack(options *netstack.NICOptions, down bool, err error) error {
+	p.options = options
+	if again := p.makeNIC(down); again != nil {
 		return fmt.Errorf("%w; and the device has lost its NIC: %w", err, again)
 	}
 	p.link.SetOnCloseAction(p.linkClosed)

@@ -75,7 +75,7 @@ func TestDeviceNIC(t *testing.T) {
 		{Name: "nil"},                               // no link
 		{Name: "x", Link: newRecorder(), Index: 1},  // used
 		{Name: "x", Link: newRecorder(), Index: -1}, // negative
-		{Name: "x", Link: newRecorder(), NIC: netstack.NICOptions{Name: "x"}},
+		{Name: "x", Link: newRecorder(), NIC: &netstack.NICOptions{Name: "x"}},
 	} {
 		if _, err := d.Add(n); err == nil {
 			t.Errorf("Add(%+v) succeeds", n)
@@ -425,4 +425,13 @@ func TestBindTCP(t *testing.T) {
 		t.Error("write succeeds")
 	}
 	mustBe(t, b.Err(), stack.ErrNoDevice)
+}
+
+func newUDP(t testing.TB, s *netstack.Stack) tcpip.Endpoint {
+	t.Helper()
+	ep, err := s.NewEndpoint(udp.ProtocolNumber, ipv4.ProtocolNumber, new(waiter.Queue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ep
 }

@@ -16,9 +16,10 @@ type devicePort struct {
 	devices  *Devices
 	index    tcpip.NICID
 	link     netstack.LinkEndpoint
-	attached *attachedLink // nil: no NIC
-	options  netstack.NICOptions
-	named    link.Named // nil: the link does not show its name
+	hasNIC   bool
+	attached attachedLink         // what the NIC has
+	options  *netstack.NICOptions // for the NIC, nil: none
+	named    link.Named           // nil: the link does not show its name
 
 	// Guarded by devices.mu, and the tearer-down's after the deletion:
 	cancels []func()          // end the subscriptions to the link's news
@@ -81,7 +82,7 @@ func (p *devicePort) detach(s *netstack.Stack) {
 
 // discard undoes the making of a port that was never published.
 func (p *devicePort) discard() {
-	if p.attached != nil {
+	if p.hasNIC {
 		p.detach(p.devices.stack)
 	}
 }

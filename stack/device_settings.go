@@ -28,7 +28,7 @@ func (d *Devices) SetUp(index tcpip.NICID, up bool) error {
 }
 
 func (p *devicePort) enable() error {
-	if p.attached == nil {
+	if !p.hasNIC {
 		return nil
 	}
 	if err := p.devices.stack.EnableNIC(p.index); err != nil {
@@ -38,7 +38,7 @@ func (p *devicePort) enable() error {
 }
 
 func (p *devicePort) disable() error {
-	if p.attached == nil {
+	if !p.hasNIC {
 		return nil
 	}
 	if err := p.devices.stack.DisableNIC(p.index); err != nil {
