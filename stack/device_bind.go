@@ -14,7 +14,6 @@ type DeviceBinding struct {
 	port *devicePort
 	ep   tcpip.Endpoint
 	gone chan struct{}
-	err  error // written before gone is closed
 }
 
 // Bind binds an endpoint of the table's gVisor stack to a device. It is done
