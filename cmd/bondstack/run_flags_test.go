@@ -18,7 +18,6 @@ func TestRunFlagFaults(t *testing.T) {
 		{[]string{"--slave", "sixteen-letters-"}, []string{"--slave", "sixteen-letters-", "16 bytes", "1 to 15"}},
 		{[]string{"--slave", "fdbased:eth0"}, []string{`--slave: "fdbased:eth0"`, "given twice"}},
 		{[]string{"--mode", "fast"}, []string{"--mode", `"fast"`, "balance-rr", "broadcast"}},
-		{[]string{"--mode", "802.3ad"}, []string{"802.3ad", "not here yet", "active-backup"}},
 		{[]string{"-o", "miimon"}, []string{"--option", `"miimon"`, "NAME=VALUE"}},
 		{[]string{"-o", "miimon=1", "-o", "miimon=2"}, []string{"--option: miimon", `"1" and "2"`}},
 		{[]string{"-o", "speed=1"}, []string{`speed="1"`, "no such option", "primary_reselect"}},
