@@ -36,6 +36,7 @@ type command struct {
 // commands is in the order in which the help lists them.
 var commands = []command{
 	{"bench", "measure TCP on a bond beside a bare link, in memory", runBench},
+	{"devices", "measure the table of named devices beside gVisor's and the kernel's", runDevices},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},
 	{"show", "show the bond of a running instance", runShow},
