@@ -3,7 +3,7 @@ package stack
 import "math/bits"
 
 const (
-	trieBits  = 3 // narrow: a change copies one node of each level
+	trieBits  = 4 // so that a change copies few nodes, and small ones
 	trieWidth = 1 << trieBits
 )
 
@@ -20,17 +20,10 @@ type trie[V any] struct {
 	size int
 }
 
-// trieSlot holds a node, a leaf or nothing.
+// trieSlot is a node, a leaf or nothing.
 type trieSlot[V any] struct {
 	node *trieNode[V]
 	leaf *trieLeaf[V]
-}
-
-type trieNode[V any] struct {
-	slots  [trieWidth]trieSlot[V]
-	prefix uint64 // what all keys below have above their slot bits; 0 elsewhere
-	owner  uint64
-	shift  uint8 // where a key's slot bits are
 }
 
 type trieLeaf[V any] struct {
@@ -38,16 +31,11 @@ type trieLeaf[V any] struct {
 	value V
 }
 
-func (n *trieNode[V]) slot(key uint64) *trieSlot[V] { return &n.slots[key>>n.shift%trieWidth] }
-
-// covers reports whether a key can be below the node.
-func (n *trieNode[V]) covers(key uint64) bool { return (key^n.prefix)>>n.shift < trieWidth }
-
 // get returns the value of a key, nil when there is none.
 func (t *trie[V]) get(key uint64) *V {
-	s := &t.root
+	s := t.root
 	for s.node != nil {
-		s = s.node.slot(key)
+		s = s.node.get(s.node.place(key))
 	}
 	if s.leaf == nil || s.leaf.key != key {
 		return nil
@@ -57,92 +45,90 @@ func (t *trie[V]) get(key uint64) *V {
 
 // put sets the value of a key.
 func (t *trie[V]) put(key uint64, v V, owner uint64) {
-	s := &t.root
-	for s.node != nil && s.node.covers(key) {
-		s.node = s.node.own(owner)
-		s = s.node.slot(key)
-	}
 	leaf := trieSlot[V]{leaf: &trieLeaf[V]{key, v}}
-	switch {
-	case s.node != nil:
-		*s = fork(*s, s.node.prefix, leaf, owner)
-	case s.leaf == nil:
-		*s = leaf
-	case s.leaf.key == key:
-		*s = leaf
+	if t.root.node == nil || !t.root.node.covers(key) {
+		t.root = t.join(t.root, leaf, owner)
 		return
-	default:
-		*s = fork(*s, s.leaf.key, leaf, owner)
 	}
-	t.size++
+	n := t.root.node.own(owner)
+	t.root.node = n
+	for {
+		place := n.place(key)
+		below := n.get(place)
+		if below.node == nil || !below.node.covers(key) {
+			n.set(place, t.join(below, leaf, owner))
+			return
+		}
+		below.node = below.node.own(owner)
+		n.set(place, below)
+		n = below.node
+	}
 }
 
-// fork puts a leaf beside what was in its place, with a node above both for the
-// highest bits in which they differ.
+// join returns what takes the place of a slot that a leaf is to come to: the
+// leaf, or a node with both.
+func (t *trie[V]) join(old, leaf trieSlot[V], owner uint64) trieSlot[V] {
+	oldKey := leaf.leaf.key
+	switch {
+	case old.node != nil:
+		oldKey = old.node.prefix
+	case old.leaf != nil:
+		oldKey = old.leaf.key
+	default:
+		t.size++
+	}
+	if oldKey == leaf.leaf.key && old.node == nil {
+		return leaf
+	}
+	t.size++
+	return fork(old, oldKey, leaf, owner)
+}
+
+// fork returns a node with a leaf and what was in its place, for the highest
+// bits in which their keys differ.
 func fork[V any](old trieSlot[V], oldKey uint64, leaf trieSlot[V], owner uint64) trieSlot[V] {
 	key := leaf.leaf.key
 	shift := uint8(bits.Len64(key^oldKey)-1) / trieBits * trieBits
 	above := shift + trieBits
 	n := &trieNode[V]{prefix: key >> above << above, shift: shift, owner: owner}
-	*n.slot(oldKey), *n.slot(key) = old, leaf
+	n.set(n.place(oldKey), old)
+	n.set(n.place(key), leaf)
 	return trieSlot[V]{node: n}
-}
-
-// own returns a node that its owner may change: this one or a copy.
-func (n *trieNode[V]) own(owner uint64) *trieNode[V] {
-	if n.owner == owner {
-		return n
-	}
-	c := *n
-	c.owner = owner
-	return &c
 }
 
 // remove removes a key that is there.
 func (t *trie[V]) remove(key uint64, owner uint64) {
-	t.root.remove(key, owner)
+	t.root = t.root.without(key, owner)
 	t.size--
 }
 
-func (s *trieSlot[V]) remove(key uint64, owner uint64) {
+// without returns what is left of a slot when a key is removed from it.
+func (s trieSlot[V]) without(key uint64, owner uint64) trieSlot[V] {
 	if s.node == nil {
-		s.leaf = nil
-		return
+		return trieSlot[V]{}
 	}
-	s.node = s.node.own(owner)
-	s.node.slot(key).remove(key, owner)
-	if last, ok := s.node.single(); ok {
-		*s = last
+	n := s.node.own(owner)
+	place := n.place(key)
+	n.set(place, n.get(place).without(key, owner))
+	if last, ok := n.single(); ok {
+		return last
 	}
-}
-
-// single returns the child of a node that has no other.
-func (n *trieNode[V]) single() (child trieSlot[V], ok bool) {
-	for i := range n.slots {
-		switch s := n.slots[i]; {
-		case s.node == nil && s.leaf == nil:
-		case ok:
-			return child, false
-		default:
-			child, ok = s, true
-		}
-	}
-	return child, ok
+	return trieSlot[V]{node: n}
 }
 
 // all calls yield for every value in the order of the keys, until it returns
 // false.
 func (t *trie[V]) all(yield func(*V) bool) { t.root.all(yield) }
 
-func (s *trieSlot[V]) all(yield func(*V) bool) bool {
+func (s trieSlot[V]) all(yield func(*V) bool) bool {
 	if s.leaf != nil {
 		return yield(&s.leaf.value)
 	}
 	if s.node == nil {
 		return true
 	}
-	for i := range s.node.slots {
-		if !s.node.slots[i].all(yield) {
+	for place := range trieWidth {
+		if !s.node.get(place).all(yield) {
 			return false
 		}
 	}
