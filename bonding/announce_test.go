@@ -166,13 +166,13 @@ func TestNoAnnouncementsWhileSpreading(t *testing.T) {
 // Without a NIC nothing is announced, and what was left when it went is not
 // made up for.
 func TestAnnouncementsEndWithTheNIC(t *testing.T) {
-	r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup, NumGratARP: 5}, 2)
+	r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup, NumGratARP: 5}, 3)
 	r.ms(10_000)
 	a := r.listen()
 	r.do("eth0 down")
 	r.Attach(nil)
 	r.ms(1000)
-	r.do("active_slave=eth1")
+	r.do("active_slave=eth2")
 	r.attach()
 	r.ms(1000)
 	a.want("the NIC went after the first", "0 eth1")

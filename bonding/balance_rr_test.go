@@ -160,6 +160,11 @@ func TestRoundRobinIGMP(t *testing.T) {
 		if got := fmt.Sprint(r.sent("eth0", "eth1", "eth2")); got != "[0 2 0]" {
 			t.Errorf("packets_per_slave %d: without eth0 IGMP went to %s", perSlave, got)
 		}
+		r.carrier("eth0", true) // the switch has learned the group on the other
+		linktest.Write(r, igmp)
+		if got := fmt.Sprint(r.sent("eth0", "eth1", "eth2")); got != "[0 1 0]" {
+			t.Errorf("packets_per_slave %d: with eth0 back IGMP went to %s", perSlave, got)
+		}
 	}
 	r := newRig(t, bonding.Options{}, 2)
 	linktest.Write(r, udp, igmp, udp, igmp, udp, igmp, udp)

@@ -2,6 +2,7 @@ package bonding_test
 
 import (
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -111,6 +112,29 @@ func TestClose(t *testing.T) {
 	r.Attach(r.up)
 	if r.IsAttached() {
 		t.Error("a closed bond was attached")
+	}
+}
+
+// Close waits for a write that is inside a slave before it detaches and closes
+// it.
+func TestCloseWaitsForWriters(t *testing.T) {
+	r := newRig(t, bonding.Options{}, 1)
+	eth0 := r.links["eth0"]
+	inside, leave, closed := make(chan bool), make(chan bool), make(chan bool)
+	eth0.OnWrite(func(stack.PacketBufferList) { inside <- true; <-leave })
+	go r.send(1)
+	<-inside
+	go func() { r.Close(); close(closed) }()
+	for len(r.Status().Slaves) > 0 {
+		runtime.Gosched()
+	}
+	if c := eth0.Calls(); c.Detach != 0 || c.Close != 0 {
+		t.Errorf("with a writer inside the slave has seen %+v", c)
+	}
+	leave <- true
+	<-closed
+	if c := eth0.Calls(); c.Detach != 1 || c.Close != 1 || c.Write != 1 {
+		t.Errorf("the slave has seen %+v", c)
 	}
 }
 

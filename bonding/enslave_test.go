@@ -180,6 +180,56 @@ func TestEnslaveAgain(t *testing.T) {
 	}
 }
 
+// meddling is a link in whose attachment something happens to the bond.
+type meddling struct {
+	*linktest.Recorder
+	during func()
+}
+
+func (m meddling) Attach(d stack.NetworkDispatcher) {
+	m.Recorder.Attach(d)
+	if d != nil {
+		m.during()
+	}
+}
+
+// A slave that joins while the bond's MTU and address are changed has the
+// latest.
+func TestBondChangesWhileEnslaving(t *testing.T) {
+	r := newRig(t, bonding.Options{}, 1)
+	mac := tcpip.LinkAddress("\x02\x00\x00\x00\x00\x33")
+	link := meddling{linktest.NewRecorder(linktest.RecorderOptions{}), func() { r.SetMTU(1300); r.SetLinkAddress(mac) }}
+	if err := r.Enslave("late", link, bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if link.MTU() != 1300 || link.LinkAddress() != mac || r.MTU() != 1300 {
+		t.Errorf("the slave has MTU %d and %s, want 1300 and %s", link.MTU(), link.LinkAddress(), mac)
+	}
+	// The first slave's MTU and address are the bond's, unless it was given some
+	// meanwhile.
+	r = newRig(t, bonding.Options{}, 0)
+	link.during = func() { r.SetMTU(1400); r.SetLinkAddress(mac) }
+	link.Recorder = linktest.NewRecorder(linktest.RecorderOptions{MTU: 9000})
+	if err := r.Enslave("first", link, bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r.MTU() != 1400 || link.MTU() != 1400 || r.LinkAddress() != mac || link.LinkAddress() != mac {
+		t.Errorf("bond and slave have MTU %d, %d and %s, %s, want 1400 and %s", r.MTU(), link.MTU(), r.LinkAddress(), link.LinkAddress(), mac)
+	}
+}
+
+// A link may be lost in the very moment in which it joins.
+func TestLinkLostWhileEnslaved(t *testing.T) {
+	r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup}, 0)
+	link := meddling{Recorder: linktest.NewRecorder(linktest.RecorderOptions{})}
+	link.during = func() { link.SetCarrier(false) }
+	if err := r.Enslave("eth0", link, bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.wantMII("enslaved", "down")
+	r.wantActive("enslaved", "")
+}
+
 // Of two bonds that enslave one endpoint at a time, one gets it; of two that
 // enslave each other, one gets the other.
 func TestEnslaveConcurrently(t *testing.T) {

@@ -191,8 +191,8 @@ func TestGoneLinkThatSaysItIsUp(t *testing.T) {
 	if got := len(r.links["eth1"].Drain()); got != 2000 || r.Status().Counters.TxDropped != 0 {
 		t.Errorf("eth1 was given %d of 2000 frames, dropped %d", got, r.Status().Counters.TxDropped)
 	}
-	if n := r.slave("eth0").LinkFailureCount; n > 20 {
-		t.Errorf("failure count is %d after 20 passes", n)
+	if n := r.slave("eth0").LinkFailureCount; n < 5 || n > 20 {
+		t.Errorf("failure count is %d after 20 passes, want one for every other or so", n)
 	}
 }
 

@@ -155,6 +155,10 @@ func TestListener(t *testing.T) {
 	if n := len(heard.Drain()); n != 0 || len(r.up.Drain()) != 1 {
 		t.Error("a frame of the active slave went to the listener")
 	}
+	r.links["eth1"].Inject(linktest.Flow4(1).UDP(nil)) // for another host
+	if n := len(heard.Drain()); n != 0 || r.drops("rx_other_host") != 1 {
+		t.Error("a frame for another host went to the listener of the active slave")
+	}
 }
 
 // Our own frame that comes back is dropped, on every slave, in every mode (A28).

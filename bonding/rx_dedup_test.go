@@ -111,6 +111,20 @@ func TestCopiesAndMembership(t *testing.T) {
 	if got := len(r.up.Drain()); got != 3 {
 		t.Errorf("delivered %d times, want 3", got)
 	}
+	// Nor does it inherit what the one before it had delivered: its first is a
+	// copy of eth0's first, not a fourth.
+	for _, name := range []string{"eth0", "eth2", "eth0", "eth2", "eth0", "eth2"} {
+		r.links[name].Inject(r.host(5))
+	}
+	r.up.Drain()
+	r.do("-eth2")
+	r.do("+eth3")
+	r.links["eth3"].Inject(r.host(5))
+	if got := len(r.up.Drain()); got != 0 {
+		t.Error("a copy on a slave in the place of another was delivered")
+	}
+	r.do("-eth3")
+	r.do("+eth2")
 	// A copy that comes after its time counts as new: the other slave may have
 	// lost a later frame that is equal.
 	r.links["eth0"].Inject(r.host(9))
