@@ -76,6 +76,7 @@ func (a *aggregation) stop(now instant) {
 	a.system.Close(time.Duration(now))
 	for _, s := range a.members {
 		s.setInactive()
+		a.tell(s, false, now)
 	}
 }
 
@@ -100,6 +101,7 @@ func (a *aggregation) sync(now instant) {
 	for _, s := range b.slaves {
 		receive, transmit := a.system.Data(lacp.PortID(s.portNumber))
 		a.give(s, receive, transmit)
+		a.tell(s, transmit, now)
 	}
 }
 
@@ -137,6 +139,32 @@ func (a *aggregation) give(s *slave, receive, transmit bool) {
 	}
 	s.backup, s.rxInactive = !transmit, inactive
 	a.bond.dirty = true
+}
+
+// tell tells of a port that begins to send data or ends. With the first that
+// does the neighbours are told of the bond: it had a carrier before, but could
+// not send.
+func (a *aggregation) tell(s *slave, distributes bool, now instant) {
+	if s.distributes == distributes {
+		return
+	}
+	b := a.bond
+	if distributes && !b.anyDistributes() {
+		b.notify.start(b.config.numPeerNotif, now)
+	}
+	s.distributes = distributes
+	b.portEvent(s, distributes)
+	b.later(b.stateSubs.call) // the bond's speed is another
+}
+
+// anyDistributes reports whether LACP lets a slave send.
+func (b *Bond) anyDistributes() bool {
+	for _, s := range b.slaves {
+		if s.distributes {
+			return true
+		}
+	}
+	return false
 }
 
 // deadline is when the system wants to run next, or zero.

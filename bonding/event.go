@@ -19,6 +19,7 @@ const (
 	EventLink    EventKind = "link"    // Slave's link went From To
 	EventActive  EventKind = "active"  // the active slave changed From To
 	EventCarrier EventKind = "carrier" // the bond's carrier went From To
+	EventPort    EventKind = "port"    // Slave's port in 802.3ad went From To: distributing or waiting
 	EventWarning EventKind = "warning" // Text
 )
 
@@ -42,6 +43,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s: active slave %s, was %s", e.Bond, e.To, e.From)
 	case EventRename:
 		return fmt.Sprintf("%s: slave %s renamed, was %s", e.Bond, e.To, e.From)
+	case EventPort:
+		return fmt.Sprintf("%s: slave %s: port %s, was %s", e.Bond, e.Slave, e.To, e.From)
 	case EventCarrier:
 		return fmt.Sprintf("%s: carrier %s", e.Bond, e.To)
 	case EventWarning:
@@ -185,6 +188,11 @@ func (b *Bond) linkEvent(s *slave, was linkState) {
 
 func (b *Bond) activeEvent(prev, next *slave) {
 	b.emit(Event{Kind: EventActive, From: prev.displayName("none"), To: next.displayName("none")})
+}
+
+func (b *Bond) portEvent(s *slave, distributes bool) {
+	words := map[bool]string{true: "distributing", false: "waiting"}
+	b.emit(Event{Kind: EventPort, Slave: s.name, From: words[!distributes], To: words[distributes]})
 }
 
 func (b *Bond) carrierEvent(up bool) {

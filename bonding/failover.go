@@ -63,7 +63,7 @@ func (b *Bond) updateCarrier(now instant) {
 	b.dirty = true
 	b.carrierEvent(carrier)
 	b.later(b.stateSubs.call)
-	if carrier && b.dispatcher != nil {
+	if carrier && b.dispatcher != nil && (b.config.mode != IEEE8023AD || b.anyDistributes()) {
 		// Neighbours may have forgotten us, or moved us to another port.
 		b.notify.start(b.config.numPeerNotif, now)
 	}

@@ -3,7 +3,6 @@ package bonding
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"bondstack/bonding/lacp"
 )
@@ -91,8 +90,11 @@ func (b *Bond) addLACPStatus(st *Status) {
 	for i, s := range b.slaves {
 		id := lacp.PortID(s.portNumber)
 		if p, ok := b.lag.system.Port(id); ok {
-			why, _ := b.lag.system.Explain(time.Duration(b.now()), id)
-			st.Slaves[i].LACP = lacpPort(p, why.String())
+			state, remedy := b.explainPort(s)
+			if remedy != "" {
+				state += "; " + remedy
+			}
+			st.Slaves[i].LACP = lacpPort(p, state)
 		}
 	}
 }

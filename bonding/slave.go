@@ -70,6 +70,7 @@ type slave struct {
 	prio       int32
 	// actorPortPrio is LACP's port priority.
 	actorPortPrio uint16
+	distributes   bool // LACP lets it send, as was told last
 	released      bool
 	cancel        func() // ends the state subscription
 }
