@@ -22,6 +22,7 @@ import (
 type rig struct {
 	sender, receiver *stack.Host
 	bond             *bonding.Bond // the sender's, or nil
+	bonds            []*bonding.Bond
 	sink             net.Listener
 	received         atomic.Int64 // bytes
 	readers          sync.WaitGroup
@@ -44,6 +45,11 @@ func (s *benchSettings) newRig(mode *bonding.Mode) (*rig, error) {
 	if r.receiver, err = stack.NewHost(b, hostAt("10.0.0.2/24")); err != nil {
 		r.sender.Close()
 		b.Close()
+		return nil, err
+	}
+	if err := r.await(); err != nil {
+		r.sender.Close()
+		r.receiver.Close()
 		return nil, err
 	}
 	if r.sink, err = r.receiver.Listen("tcp", fmt.Sprintf(":%d", benchPort)); err != nil {
@@ -84,8 +90,42 @@ func (s *benchSettings) ends(r *rig, mode *bonding.Mode) (a, b netstack.LinkEndp
 			return nil, nil, err
 		}
 	}
-	r.bond = x
+	r.bond, r.bonds = x, []*bonding.Bond{x, y}
 	return x, y, nil
+}
+
+// readyTimeout bounds how long the bonds may take until they carry data: LACP
+// waits for two seconds before it attaches a port.
+const readyTimeout = 10 * time.Second
+
+// await waits until every slave of the bonds carries data that is to.
+func (r *rig) await() error {
+	deadline := time.After(readyTimeout)
+	for _, b := range r.bonds {
+		events := b.Subscribe(64)
+		defer events.Close()
+		for !ready(b.Status()) {
+			select {
+			case <-events.C:
+			case <-deadline:
+				return fmt.Errorf("the bond carries no data on all its links after %v", readyTimeout)
+			}
+		}
+	}
+	return nil
+}
+
+// ready reports whether a bond has a carrier, and in 802.3ad all its ports
+// distribute.
+func ready(st bonding.Status) bool {
+	if st.LACP != nil {
+		for _, s := range st.Slaves {
+			if s.State != "active" {
+				return false
+			}
+		}
+	}
+	return st.Carrier
 }
 
 func (s *benchSettings) wire() (a, b netstack.LinkEndpoint, err error) {

@@ -131,6 +131,10 @@ func (c *control) serve(r *runState) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		st.WriteProc(w)
 	})
+	mux.HandleFunc("GET /v1/explain/lacp", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(r.explainLACP())
+	})
 	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: controlTimeout, ReadTimeout: controlTimeout,
 		WriteTimeout: controlTimeout, MaxHeaderBytes: 16 << 10}
 	go c.server.Serve(c.listener)

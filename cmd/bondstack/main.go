@@ -37,6 +37,7 @@ type command struct {
 var commands = []command{
 	{"bench", "measure TCP on a bond beside a bare link, in memory", runBench},
 	{"devices", "measure the table of named devices beside gVisor's and the kernel's", runDevices},
+	{"explain", "tell in words why each port of an 802.3ad bond is or is not in use", runExplain},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},
 	{"show", "show the bond of a running instance", runShow},
