@@ -3,7 +3,11 @@ package stack_test
 import (
 	"errors"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"bondstack/stack"
 )
@@ -96,3 +100,36 @@ func TestMoveEndsBindings(t *testing.T) {
 		t.Errorf("bound to %d", got)
 	}
 }
+
+// A NIC that cannot be made in the other stack is made again in the old one.
+func TestMoveFails(t *testing.T) {
+	from, to := newNetstack(t), newNetstack(t)
+	a, b := newTable(t, stack.DevicesOptions{Stack: from}), newTable(t, stack.DevicesOptions{Stack: to})
+	index := mustAdd(t, a, stack.NewDevice{Name: "eth0", Link: newRecorder(), Index: 7})
+	var balance ledger
+	b.AddGuard(&balance)
+	b.AddGuard(&squatter{to})
+	w := a.Watch(10)
+	if _, err := a.Move(index, b, ""); !errors.Is(err, syscall.EEXIST) && (err == nil || !strings.Contains(err.Error(), "making NIC 7")) {
+		t.Errorf("Move = %v", err)
+	}
+	if dev, ok := a.ByName("eth0"); !ok || dev.Index() != index || !from.CheckNIC(index) || !dev.Endpoint().IsAttached() {
+		t.Errorf("the device is %v, NIC %v", dev, from.CheckNIC(index))
+	}
+	if len(balance.balance) != 0 || b.Table().Len() != 0 || len(events(w)) != 0 {
+		t.Errorf("approved %v, %d devices in the other table", balance.balance, b.Table().Len())
+	}
+	if err := a.SetMTU(index, 1300); err != nil || len(events(w)) != 1 {
+		t.Errorf("SetMTU = %v, or no event", err)
+	}
+}
+
+// squatter is a guard that makes the NIC itself, so that the table cannot.
+type squatter struct{ s *netstack.Stack }
+
+func (q *squatter) Approve(c stack.DeviceChange) error {
+	q.s.CreateNIC(c.New.Index(), newRecorder())
+	return nil
+}
+
+func (q *squatter) Undo(stack.DeviceChange) {}

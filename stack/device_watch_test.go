@@ -111,6 +111,49 @@ func TestWatchLoses(t *testing.T) {
 	}
 }
 
+// Between a loss and its being told nothing is queued: what came after the loss
+// would be taken for what came before.
+func TestWatchLosesInOrder(t *testing.T) {
+	d := newTable(t, stack.DevicesOptions{})
+	w := d.Watch(2)
+	for range 3 {
+		mustAdd(t, d, stack.NewDevice{Name: "t%d"})
+	}
+	first, _ := next(w)
+	mustAdd(t, d, stack.NewDevice{Name: "t%d"}) // there is room for it, but the third is lost
+	got := append([]string{first.Device.Name()}, events(w)...)
+	if want := []string{"t0", "2: t1 (index 2) added", "4: 2 events lost"}; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+}
+
+// Who has an event finds it in the table.
+func TestEventAfterTable(t *testing.T) {
+	d := stack.NewDevices(stack.DevicesOptions{})
+	w := d.Watch(10_000)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			e, err := w.Next(context.Background())
+			if err != nil {
+				return
+			}
+			if v := d.Table().Version(); v < e.Version {
+				t.Errorf("event of version %d, the table has %d", e.Version, v)
+			}
+		}
+	}()
+	index := mustAdd(t, d, stack.NewDevice{Name: "a"})
+	for i := range 3000 {
+		if err := d.Rename(index, fmt.Sprint("b", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Close()
+	<-done
+}
+
 // A reader that waits is woken by an event, and by the end.
 func TestWatchWaits(t *testing.T) {
 	d := stack.NewDevices(stack.DevicesOptions{})
