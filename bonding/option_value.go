@@ -20,11 +20,10 @@ type named struct {
 	value uint64
 }
 
-func off() named                  { return named{"off", 0} }
-func maxval(v uint64) named       { return named{"maxval", v} }
-func minval(v uint64) named       { return named{"minval", v} }
-func byDefault(v uint64) named    { return named{"default", v} }
-func upTo(greatest uint64) number { return number{greatest: greatest} }
+func off() named               { return named{"off", 0} }
+func maxval(v uint64) named    { return named{"maxval", v} }
+func minval(v uint64) named    { return named{"minval", v} }
+func byDefault(v uint64) named { return named{"default", v} }
 
 // onOff is a switch that is off or on by default.
 func onOff(on uint64) number {
