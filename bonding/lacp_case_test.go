@@ -93,7 +93,7 @@ func TestLACPPeriod(t *testing.T) {
 		t.Error("no data was sent")
 	}
 	p.actor.State &^= lacp.Timeout
-	run(r.clock, 2*time.Second)
+	run(r.clock, 40*time.Second) // the first period began as a short one
 	gaps("long", 300*time.Second, 30*time.Second, 100*time.Millisecond, false)
 }
 

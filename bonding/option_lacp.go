@@ -58,3 +58,16 @@ func showActorSystem(c *config) string {
 	}
 	return c.lacp.system.String()
 }
+
+// SetActorPortPriority sets a slave's priority in LACP [actor_port_prio], 1 to
+// 65535, also while the bond is up. The partner is told of it, and must agree
+// before data flows on.
+func (b *Bond) SetActorPortPriority(name string, priority uint16) error {
+	if priority == 0 {
+		return &SlaveError{"set", name, "actor_port_prio 0: allowed are 1 to 65535", ErrInvalid}
+	}
+	if b.Mode() != IEEE8023AD {
+		return &SlaveError{"set", name, "actor_port_prio is an option of mode " + IEEE8023AD.String(), ErrMode}
+	}
+	return b.changeSlave(name, func(s *slave, _ instant) { s.actorPortPrio = priority })
+}

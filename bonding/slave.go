@@ -48,6 +48,10 @@ type slave struct {
 	portNumber uint16
 	// control bounds the control frames that are listened to.
 	control controlLimiter
+	// controlTurn counts the LACPDUs sent; urgent has one wait for room,
+	// and data give way to it.
+	controlTurn atomic.Uint32
+	urgent      atomic.Bool
 	// detached is set before the grace period of Release: from then on no
 	// frame of the bond's own is sent either.
 	detached atomic.Bool

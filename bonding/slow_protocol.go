@@ -78,10 +78,48 @@ func (s *slave) slowFrame(pdu []byte) []byte {
 	return frame
 }
 
+// A slave that has no room for a LACPDU takes no data until it has taken that,
+// for as long as controlTries waits at most: queues are first in, first out, and
+// a partner that hears nothing for three seconds gives the port up.
+const (
+	controlTries = 20
+	controlWait  = time.Millisecond
+)
+
 // sendControl sends a frame of the bond's own on one slave, past the mode. It
-// is called without the lock. A slave that has been detached in the meantime
-// gets nothing more: Release waits for this section too.
+// is called without the lock.
 func (s *slave) sendControl(frame []byte) {
+	if frame[ethernetHeader] == lacp.SubtypeLACP {
+		s.tryControl(frame, s.controlTurn.Add(1), controlTries)
+		return
+	}
+	s.tryControl(frame, s.controlTurn.Load(), 1)
+}
+
+// tryControl sends a control frame now or, where there is no room, soon. One
+// that a later one has overtaken is not sent any more.
+func (s *slave) tryControl(frame []byte, turn uint32, tries int) {
+	var err tcpip.Error = &tcpip.ErrNoBufferSpace{}
+	if turn == s.controlTurn.Load() {
+		err = s.writeControl(frame)
+	} else {
+		tries = 1
+	}
+	again := tries > 1 && err != nil && dropReasonOf(err) == dropTxNoBuffer
+	if tries > 1 || turn == s.controlTurn.Load() {
+		s.urgent.Store(again)
+	}
+	switch {
+	case again:
+		s.bond.clock.AfterFunc(controlWait, func() { s.tryControl(frame, turn, tries-1) })
+	case err != nil:
+		s.counters.drop(dropReasonOf(err), 1)
+	}
+}
+
+// writeControl writes a control frame. A slave that has been detached in the
+// meantime gets nothing more: Release waits for this section too.
+func (s *slave) writeControl(frame []byte) tcpip.Error {
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{
 		ReserveHeaderBytes: ethernetHeader,
 		Payload:            buffer.MakeWithData(frame[ethernetHeader:]),
@@ -94,14 +132,12 @@ func (s *slave) sendControl(frame []byte) {
 	section := s.bond.readers.Enter()
 	defer s.bond.readers.Exit(section)
 	if s.detached.Load() {
-		return
+		return nil
 	}
 	n, err := s.ep.WritePackets(list)
 	s.counters.sent(list, n, section.Stripe())
-	if n == 0 {
-		if err == nil {
-			err = &tcpip.ErrNoBufferSpace{}
-		}
-		s.counters.drop(dropReasonOf(err), 1)
+	if n == 0 && err == nil {
+		err = &tcpip.ErrNoBufferSpace{}
 	}
+	return err
 }

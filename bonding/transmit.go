@@ -14,6 +14,10 @@ import (
 // gone is left to the mode, which may have another slave, and then the error
 // is one for which link.Gone is true.
 func (s *slave) send(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
+	if s.urgent.Load() {
+		s.counters.drop(dropTxNoBuffer, pkts.Len())
+		return 0, &tcpip.ErrNoBufferSpace{}
+	}
 	if s.room < gsoMaxSize && needsOffload(pkts, s.room) {
 		return s.sendPrepared(pkts, stripe)
 	}
