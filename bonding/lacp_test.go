@@ -9,6 +9,7 @@ import (
 	"bondstack/link/linktest"
 	"bondstack/link/wire"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/faketime"
 )
 
@@ -91,6 +92,39 @@ func TestLACPPair(t *testing.T) {
 	run(clock, 3*time.Second)
 	wantPorts(t, "carrier back", a, true, true, true)
 	wantPorts(t, "carrier back", b, true, true, true)
+	for _, w := range wires {
+		w.SetCarrier(false)
+	}
+	wantPorts(t, "all links lost", a, false, false, false)
+	wantPorts(t, "all links lost", b, false, false, false)
+	for _, s := range a.Status().Slaves {
+		if s.LACP.Actor.State&uint8(lacp.Collecting|lacp.Distributing) != 0 {
+			t.Errorf("without a link %s says %v", s.Name, s.LACP.Actor.Flags)
+		}
+	}
+}
+
+// Frames with different addresses spread over the ports, and none of the PDUs is
+// among what the far side delivers.
+func TestLACPSpread(t *testing.T) {
+	a, b, clock, _ := lacpPair(t, 2, map[string]string{"lacp_rate": "fast"})
+	up := &linktest.Sink{}
+	b.Attach(up)
+	run(clock, 3*time.Second)
+	base := a.Status()
+	for i := range 32 {
+		f := linktest.Flow4(1)
+		f.SrcMAC, f.DstMAC = tcpip.LinkAddress([]byte{2, 0, 0, 0, 9, byte(i)}), b.LinkAddress()
+		linktest.Write(a, f.UDP(nil))
+	}
+	for i, s := range a.Status().Slaves {
+		if s.Counters.TxPackets == base.Slaves[i].Counters.TxPackets {
+			t.Errorf("%s carried none of 32 frames", s.Name)
+		}
+	}
+	if n := len(up.Delivered()); n != 32 {
+		t.Errorf("%d frames were delivered, want 32", n)
+	}
 }
 
 // A link that is cut one way, with its carrier on, is found by LACP (A59).

@@ -40,7 +40,7 @@ type Options struct {
 	// [primary_reselect]. Default always.
 	PrimaryReselect PrimaryReselect
 
-	// XmitHashPolicy is what balance-xor hashes [xmit_hash_policy]. Default
+	// XmitHashPolicy is what balance-xor and 802.3ad hash [xmit_hash_policy]. Default
 	// layer2.
 	XmitHashPolicy xmithash.Policy
 	// PacketsPerSlave is how many packets balance-rr sends on one slave before
@@ -60,7 +60,9 @@ type Options struct {
 	// AllSlavesActive delivers what inactive slaves receive
 	// [all_slaves_active]. Default off.
 	AllSlavesActive bool
-	// MinLinks is kept for 802.3ad [min_links]. Default 0.
+	// MinLinks is how many usable ports the active aggregator of 802.3ad must
+	// have [min_links]: with fewer the bond has no carrier and sends nothing.
+	// Default 0, as 1.
 	MinLinks int
 
 	// RxDedup discards the copies that several slaves deliver of one frame
