@@ -208,6 +208,9 @@ func TestActiveSlaveRefused(t *testing.T) {
 	r.refuses("active_slave", "bond0", bonding.ErrNoSlave)
 	r.carrier("eth1", false)
 	r.refuses("active_slave", "eth1", bonding.ErrInvalid) // going down
+	r.carrier("eth0", false)
+	r.set("active_slave", "eth0") // it is already, though it is going down
+	r.carrier("eth0", true)
 	r.ms(500)
 	r.refuses("active_slave", "eth1", bonding.ErrInvalid) // down
 	r.carrier("eth1", true)
