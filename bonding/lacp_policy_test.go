@@ -308,3 +308,29 @@ func TestLACPEvents(t *testing.T) {
 		t.Errorf("events after a partner fell silent: %q", told)
 	}
 }
+
+// The Go fields are the options by name, checked as they are.
+func TestLACPOptionsStruct(t *testing.T) {
+	b, err := bonding.New(bonding.Options{Mode: bonding.IEEE8023AD, LACP: bonding.LACPOptions{Fast: true, Passive: true, Select: lacp.Count,
+		SystemPriority: 7, System: "\x02\x00\x00\x00\x00\x99", UserKey: 3, Independent: true, Strict: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	got := b.Status().Options
+	for name, want := range map[string]string{"lacp_rate": "fast 1", "lacp_active": "off 0", "ad_select": "count 2", "ad_actor_sys_prio": "7",
+		"ad_actor_system": "02:00:00:00:00:99", "ad_user_port_key": "3", "coupled_control": "0", "lacp_strict": "1"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	_, err = bonding.New(bonding.Options{Mode: bonding.IEEE8023AD, LACP: bonding.LACPOptions{Select: 9, System: "\x01\x00\x00\x00\x00\x99", UserKey: 1024}})
+	for _, name := range []string{"ad_select", "ad_actor_system", "ad_user_port_key"} {
+		if !errors.Is(err, bonding.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("wrong fields: %v, want %s in it", err, name)
+		}
+	}
+	if _, err := bonding.New(bonding.Options{LACP: bonding.LACPOptions{Fast: true}}); !errors.Is(err, bonding.ErrMode) {
+		t.Errorf("lacp_rate in balance-rr: %v", err)
+	}
+}

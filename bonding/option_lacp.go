@@ -4,9 +4,62 @@ import (
 	"net"
 	"strconv"
 
+	"bondstack/bonding/lacp"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
+
+// LACPOptions are the options of 802.3ad. In every field zero is Linux's default.
+type LACPOptions struct {
+	// Fast asks the partner for a LACPDU each second and takes 3 s of silence
+	// for its loss [lacp_rate fast]. Default: 30 s and 90 s.
+	Fast bool
+	// Passive is silent until the partner speaks [lacp_active off].
+	Passive bool
+	// Select is which aggregator is the active one [ad_select]. Default
+	// stable.
+	Select lacp.Policy
+	// SystemPriority is that of this system [ad_actor_sys_prio], 1 to 65535.
+	// Default 65535.
+	SystemPriority uint16
+	// System is the address of this system [ad_actor_system]. Default: the
+	// bond's.
+	System tcpip.LinkAddress
+	// UserKey is the upper ten bits of every port's key [ad_user_port_key], 0
+	// to 1023.
+	UserKey uint16
+	// Independent has a port send only once its partner says that it collects
+	// [coupled_control off]. Default: once the partner is in sync.
+	Independent bool
+	// Strict has no port carry data without a partner [lacp_strict].
+	Strict bool
+}
+
+// values adds the fields that are set to options by name.
+func (o *LACPOptions) values(v map[string]string) error {
+	set := func(name, value string, is bool) {
+		if is {
+			v[name] = value
+		}
+	}
+	set("lacp_rate", "fast", o.Fast)
+	set("lacp_active", "off", o.Passive)
+	set("ad_select", strconv.Itoa(int(o.Select)), o.Select != lacp.Stable)
+	set("ad_actor_sys_prio", strconv.Itoa(int(o.SystemPriority)), o.SystemPriority != 0)
+	set("ad_user_port_key", strconv.Itoa(int(o.UserKey)), o.UserKey != 0)
+	set("coupled_control", "off", o.Independent)
+	set("lacp_strict", "on", o.Strict)
+	if o.System == "" {
+		return nil
+	}
+	v["ad_actor_system"] = o.System.String()
+	if err := checkAddress(o.System); err != nil {
+		delete(v, "ad_actor_system")
+		return &OptionError{"ad_actor_system", o.System.String(), "allowed is a MAC address that is no group's", ErrInvalid}
+	}
+	return nil
+}
 
 // whileDown makes an option one that is set only while no NIC has the bond.
 func whileDown(o option) option {

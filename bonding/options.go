@@ -65,6 +65,8 @@ type Options struct {
 	// Default 0, as 1.
 	MinLinks int
 
+	// LACP are the options of 802.3ad alone.
+	LACP LACPOptions
 	// RxDedup discards the copies that several slaves deliver of one frame
 	// [rx_dedup, not in Linux]. Default auto: on in broadcast, off elsewhere.
 	RxDedup RxDedup
@@ -162,6 +164,7 @@ func (o *Options) values() (map[string]string, error) {
 	if o.Primary != "" {
 		v["primary"] = o.Primary
 	}
+	errs = append(errs, o.LACP.values(v))
 	if o.AllSlavesActive {
 		v["all_slaves_active"] = "1"
 	}

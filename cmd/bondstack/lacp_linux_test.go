@@ -1,138 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"bondstack/bonding"
-	"bondstack/link/netnstest"
 
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
-
-// lacpLab is a namespace with n veth pairs: sN is for our bond, pN for a real
-// partner that a script of the lab runs in the same namespace.
-type lacpLab struct {
-	t    *testing.T
-	dir  string // of the lab's scripts
-	near *netnstest.Namespace
-	name string // of the namespace, as the scripts want one
-	n    int
-	us   *instance
-}
-
-// newLACPLab skips the test where the lab, or what it runs, is not there.
-func newLACPLab(t *testing.T, n int, needs string) *lacpLab {
-	t.Helper()
-	near := netnstest.New(t)
-	l := &lacpLab{t: t, dir: labFolder(t), near: near, n: n}
-	for _, tool := range []string{needs, "ip", "tc", "ethtool", "bash", "busybox"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("needs the lab: %v", err)
-		}
-	}
-	near.Sysctl("net.ipv6.conf.default.disable_ipv6", "1")
-	for i := range n {
-		netnstest.Veth(t, near, l.ours(i), near, l.theirs(i))
-		// The scripts' wires carry plain frames with whole checksums.
-		near.Run("ethtool", "-K", l.ours(i), "tso", "off", "gso", "off", "gro", "off", "tx", "off", "rx", "off")
-	}
-	l.nameNamespace()
-	return l
-}
-
-// labFolder is the folder of the lab's scripts: BONDSTACK_LAB, or beside the
-// project.
-func labFolder(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("BONDSTACK_LAB")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "lab")
-	}
-	if _, err := os.Stat(filepath.Join(dir, "lib.sh")); err != nil {
-		t.Skipf("needs the lab: BONDSTACK_LAB names no folder with its scripts, nor is there one beside the project: %v", err)
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// nameNamespace gives the namespace a name that ends with the test.
-func (l *lacpLab) nameNamespace() {
-	l.t.Helper()
-	holder := exec.Command("sleep", "600")
-	l.near.Start(holder)
-	l.name = fmt.Sprintf("bondstack%d", holder.Process.Pid)
-	ipNetns := func(args ...string) {
-		l.t.Helper()
-		if out, err := exec.Command("ip", append([]string{"netns"}, args...)...).CombinedOutput(); err != nil {
-			l.t.Fatalf("ip netns %s: %v: %s", args, err, out)
-		}
-	}
-	ipNetns("attach", l.name, fmt.Sprint(holder.Process.Pid))
-	l.t.Cleanup(func() { ipNetns("delete", l.name) })
-}
-
-func (l *lacpLab) ours(i int) string   { return fmt.Sprintf("s%d", i) }
-func (l *lacpLab) theirs(i int) string { return fmt.Sprintf("p%d", i) }
-
-// script runs a script of the lab and returns what it prints. The output goes
-// to a file: what a script leaves running would keep a pipe open.
-func (l *lacpLab) script(state, name string, args ...string) (string, error) {
-	out, err := os.CreateTemp(state, "out")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(out.Name())
-	defer out.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(l.dir, name), args...)
-	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+state)
-	cmd.Stdout, cmd.Stderr = out, out
-	failed := cmd.Run()
-	text, err := os.ReadFile(out.Name())
-	return string(text), errors.Join(failed, err)
-}
-
-// partner is a real LACP partner.
-type partner interface {
-	// start has it run on the interfaces pN with the address 10.9.0.1.
-	start()
-	stop()
-	// ports are what it says of its ports, in the order of the interfaces.
-	ports() []lacpView
-	// exchange has it send random bytes over four connections to the echo
-	// service of our stack, which come back while it sends, and compare them.
-	exchange() error
-}
-
-// lacpView is what one end says of a port.
-type lacpView struct {
-	own, other lacpEnd
-	up         bool // its link
-	works      bool // collects and distributes
-}
-
-// lacpEnd is one end of a link as one side sees it.
-type lacpEnd struct {
-	system         string
-	systemPriority int
-	key            int
-	port           int
-	portPriority   int
-	state          string // letters of the bits that are set: A T G S C D F E
-}
 
 // run starts our side, with the given options of LACP.
 func (l *lacpLab) run(options ...string) {
@@ -242,6 +119,10 @@ func (l *lacpLab) agreeOnEach(p partner) {
 	}()
 	eventually(l.t, "what each side knows of the other is what that says", func() bool {
 		wrong = ""
+		if a := l.us.status().LACP.Aggregator; a == nil || a.Ports != p.usable() {
+			wrong = fmt.Sprintf("our aggregator is %+v, theirs has %d ports", a, p.usable())
+			return false
+		}
 		ours, theirs := l.views(), p.ports()
 		for i := range theirs {
 			switch {
@@ -364,158 +245,6 @@ func (l *lacpLab) exerciseMore(p partner) {
 	p.start()
 	l.t.Logf("partner restarted: agreed after %v", l.awaitPorts(p, "partner restarted", all(l.n)...))
 	l.agreeOnEach(p)
-}
-
-// exchangeScript has 100 kB echoed over each of four connections, with a pause,
-// while more is sent, and compares. It is little, since netstack recovers slowly
-// from the losses of a partner that is short of buffers.
-const exchangeScript = `
-dir=$(mktemp -d) && cd "$dir" && head -c 100000 /dev/urandom >sent || exit 1
-for i in 1 2 3 4; do
-	( exec 3<>/dev/tcp/10.9.0.2/7 || exit 1
-	  { head -c 40000 sent; sleep 1; tail -c +40001 sent; } >&3 &
-	  timeout 40 head -c 100000 <&3 | cmp - sent ) & pids="$pids $!"
-done
-rc=0; for pid in $pids; do wait "$pid" || rc=1; done
-cd /; rm -rf "$dir"; exit $rc`
-
-// linuxPartner is a bond of the kernel's own driver, in a guest.
-type linuxPartner struct {
-	*lacpLab
-	rate, state string
-}
-
-// ovsPartner is Open vSwitch.
-type ovsPartner struct {
-	*lacpLab
-	rate, state string
-}
-
-// stateFolder is where a partner's script keeps its state; its path is short
-// enough for sockets.
-func stateFolder(t *testing.T) string { return filepath.Dir(tempSocket(t)) }
-
-func (p *linuxPartner) start() {
-	p.t.Helper()
-	args := []string{"start", "peer", "--ns", p.name, "--ip", "10.9.0.1/24"}
-	for i := range p.n {
-		args = append(args, "--nic", p.theirs(i))
-	}
-	args = append(args, "mode=802.3ad", "miimon=100", "xmit_hash_policy=layer3+4", "lacp_rate="+p.rate)
-	if out, err := p.script(p.state, "linux-bond.sh", args...); err != nil {
-		p.t.Fatalf("start of the Linux partner: %v: %s", err, out)
-	}
-}
-
-func (p *linuxPartner) stop() {
-	if out, err := p.script(p.state, "linux-bond.sh", "stop", "peer"); err != nil {
-		p.t.Errorf("stop of the Linux partner: %v: %s", err, out)
-	}
-}
-
-func (p *linuxPartner) exchange() error {
-	out, err := p.script(p.state, "linux-bond.sh", "exec", "peer", "bash -c '"+exchangeScript+"'")
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
-}
-
-// ports reads the text of /proc/net/bonding.
-func (p *linuxPartner) ports() []lacpView {
-	p.t.Helper()
-	text, err := p.script(p.state, "linux-bond.sh", "proc", "peer")
-	if err != nil {
-		p.t.Fatalf("status of the Linux partner: %v: %s", err, text)
-	}
-	bond, slaves, _ := strings.Cut(text, "\nSlave Interface: ")
-	active := field(bond, "\tAggregator ID")
-	var list []lacpView
-	for _, s := range strings.Split(slaves, "\nSlave Interface: ") {
-		actor, partner, _ := strings.Cut(s, "details partner lacp pdu:")
-		v := lacpView{procEnd(actor, "port key"), procEnd(partner, "oper key"), field(s, "MII Status") == "up", false}
-		v.works = v.up && field(s, "Aggregator ID") == active && strings.Contains(v.own.state, "CD")
-		list = append(list, v)
-	}
-	return list
-}
-
-func procEnd(text, key string) lacpEnd {
-	return lacpEnd{field(text, "system mac address"), number(field(text, "system priority")), number(field(text, key)),
-		number(field(text, "port number")), number(field(text, "port priority")), stateLetters(uint8(number(field(text, "port state"))))}
-}
-
-// field returns what follows a label at the beginning of a line of a text, or
-// "".
-func field(text, label string) string {
-	for _, line := range strings.Split(text, "\n") {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " "), label+": "); ok {
-			return strings.TrimSpace(rest)
-		}
-	}
-	return ""
-}
-
-// number reads a number, -1 if there is none.
-func number(text string) int {
-	n := -1
-	fmt.Sscan(text, &n)
-	return n
-}
-
-func (p *ovsPartner) start() {
-	p.t.Helper()
-	args := []string{"start", "sw", "--ns", p.name, "--ip", "10.9.0.1/24", "--time", p.rate}
-	for i := range p.n {
-		args = append(args, "--nic", p.theirs(i))
-	}
-	if out, err := p.script(p.state, "ovs-lacp.sh", args...); err != nil {
-		p.t.Fatalf("start of Open vSwitch: %v: %s", err, out)
-	}
-}
-
-func (p *ovsPartner) stop() {
-	if out, err := p.script(p.state, "ovs-lacp.sh", "stop", "sw"); err != nil {
-		p.t.Errorf("stop of Open vSwitch: %v: %s", err, out)
-	}
-}
-
-func (p *ovsPartner) exchange() error {
-	out, err := exec.Command("ip", "netns", "exec", p.name, "bash", "-c", exchangeScript).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
-}
-
-// ports reads the text of lacp/show.
-func (p *ovsPartner) ports() []lacpView {
-	p.t.Helper()
-	text, err := p.script(p.state, "ovs-lacp.sh", "show", "sw")
-	if err != nil {
-		p.t.Fatalf("status of Open vSwitch: %v: %s", err, text)
-	}
-	text, _, _ = strings.Cut(text, "\nbond_mode:")
-	var list []lacpView
-	for _, s := range strings.Split(text, "\nmember: ")[1:] {
-		actor, partner, _ := strings.Cut(s, "partner sys_id")
-		v := lacpView{ovsEnd(actor, "actor "), ovsEnd("partner sys_id"+partner, "partner "), true, false} // it tells nothing of links here
-		v.works = field(s, "may_enable") == "true" && strings.Contains(s, ": current attached") && strings.Contains(v.own.state, "CD")
-		list = append(list, v)
-	}
-	return list
-}
-
-func ovsEnd(text, who string) lacpEnd {
-	var letters string
-	for _, bit := range []struct{ word, letter string }{{"activity", "A"}, {"timeout", "T"}, {"aggregation", "G"},
-		{"synchronized", "S"}, {"collecting", "C"}, {"distributing", "D"}, {"defaulted", "F"}, {"expired", "E"}} {
-		if strings.Contains(field(text, who+"state"), bit.word) {
-			letters += bit.letter
-		}
-	}
-	return lacpEnd{field(text, who+"sys_id"), number(field(text, who+"sys_priority")), number(field(text, who+"key")),
-		number(field(text, who+"port_id")), number(field(text, who+"port_priority")), letters}
 }
 
 // Real partners: Linux's own driver and Open vSwitch.
