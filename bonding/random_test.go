@@ -55,7 +55,7 @@ func randomWalk(t *testing.T, mode bonding.Mode, seed uint64) {
 	w.last = w.Status()
 	steps := randomSteps
 	if raceEnabled || testing.Short() {
-		steps /= 4
+		steps /= 8
 	}
 	for w.step = range steps {
 		w.act()

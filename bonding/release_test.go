@@ -70,7 +70,7 @@ func TestNoWriteAfterRelease(t *testing.T) {
 		b := benchBond(t, bonding.Options{Mode: m.mode, XmitHashPolicy: xmithash.Layer34}, newGuarded())
 		stop := hammer(b, 4)
 		var gone []*guarded
-		for round := range 500 {
+		for round := range 250 {
 			g := newGuarded()
 			name := fmt.Sprintf("hot%d", round%3)
 			if err := b.Enslave(name, g, bonding.SlaveOptions{Priority: 1}); err != nil {
