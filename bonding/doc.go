@@ -22,8 +22,8 @@
 //
 // # Limits
 //
-// The modes here are balance-rr, active-backup, balance-xor and broadcast.
-// 802.3ad, balance-tlb and balance-alb, the ARP monitor and fail_over_mac other
+// The modes here are balance-rr, active-backup, balance-xor, broadcast and
+// 802.3ad. balance-tlb and balance-alb, the ARP monitor and fail_over_mac other
 // than none are refused by name. Slaves carry Ethernet frames. A transport
 // checksum that spans IP fragments is not verified for a slave that does not
 // vouch for its frames.

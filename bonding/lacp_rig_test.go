@@ -2,6 +2,8 @@ package bonding_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,8 +58,8 @@ func (r *lacpRig) add(name string, o linktest.RecorderOptions) *scripted {
 // agree has all partners speak and answer, and waits until the ports work.
 func (r *lacpRig) agree() {
 	r.tb.Helper()
-	for _, p := range r.partners {
-		p.speak(time.Second)
+	for _, name := range slices.Sorted(maps.Keys(r.partners)) { // who speaks first has the active aggregator
+		r.partners[name].speak(time.Second)
 	}
 	run(r.clock, 3*time.Second)
 	for name, s := range r.partners {
