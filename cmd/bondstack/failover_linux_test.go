@@ -1,7 +1,9 @@
 package main
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"bondstack/link/linktest"
 )
@@ -24,11 +26,14 @@ func TestDownloadWhileLinksAreCut(t *testing.T) {
 	d := l.curl("http://10.9.0.2/file")
 	d.take(part / 2)
 
-	var at []int // the last reply before each cut
+	var at []int             // the last reply before each cut
+	var took []time.Duration // by the kernel, for each cut
 	for range cuts {
 		active := i.status().ActiveSlave
 		at = append(at, p.at())
+		start := time.Now()
 		l.far.Down(peer(active))
+		took = append(took, time.Since(start))
 		d.take(part) // flows again by the other link
 		i.await("the other slave is active", func(st instanceStatus) bool { return st.ActiveSlave != active })
 		p.awaitReplies(5)
@@ -48,9 +53,16 @@ func TestDownloadWhileLinksAreCut(t *testing.T) {
 	}
 	t.Logf("replies lost in each cut: %v of %d; duplicates: %d", perCut, p.last, duplicates)
 	for k, n := range perCut {
-		if n > 1 {
-			t.Errorf("cut %d lost %d replies, want at most 1", k+1, n)
+		// The kernel does not let anybody read the carrier before it is done
+		// with the cut, which on a busy machine takes it long.
+		allowed := 1 + int(took[k]/(10*time.Millisecond))
+		if n > allowed && !raceEnabled {
+			t.Errorf("cut %d, which took the kernel %v, lost %d replies, want at most %d", k+1, took[k], n, allowed)
 		}
+	}
+	slices.Sort(perCut)
+	if median := perCut[cuts/2]; median > 1 {
+		t.Errorf("half of the cuts lost %d replies and more, want at most 1", median)
 	}
 	if duplicates != 0 {
 		t.Errorf("%d duplicate replies", duplicates)

@@ -258,9 +258,8 @@ func TestHostWithTheSameAddress(t *testing.T) {
 			_, err := os.Stat(i.socket)
 			return err == nil
 		})
-		r := l.watch()
-		if failed := l.connect(20); failed != 0 || r.n.Load() != 0 {
-			t.Errorf("%d of 20 connections failed, %d resets on the wire", failed, r.n.Load())
+		if failed := l.connect(20); failed != 0 {
+			t.Errorf("%d of 20 connections failed", failed)
 		}
 	})
 }
