@@ -16,9 +16,6 @@ import (
 	"bondstack/link/linktest"
 	"bondstack/link/wire"
 	"bondstack/stack"
-
-	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
 // hostPatience is how long a test of hosts waits for what is bound to happen.
@@ -39,9 +36,7 @@ type watched struct {
 	released guard
 }
 
-// newHostPair makes hosts on bonds of n wires. What fails here is to be the
-// bond's fault, so gVisor's RACK is off: after a loss of a whole window it sends
-// one segment each retransmission timeout.
+// newHostPair makes hosts on bonds of n wires.
 func newHostPair(tb testing.TB, mode bonding.Mode, n int) *hostPair {
 	tb.Helper()
 	p := &hostPair{tb: tb}
@@ -72,10 +67,6 @@ func newHostPair(tb testing.TB, mode bonding.Mode, n int) *hostPair {
 			tb.Fatal(err)
 		}
 		tb.Cleanup(func() { h.Close() })
-		off := tcpip.TCPRecovery(0)
-		if err := h.Stack().SetTransportProtocolOption(tcp.ProtocolNumber, &off); err != nil {
-			tb.Fatal(err)
-		}
 		p.hosts[i] = h
 	}
 	return p

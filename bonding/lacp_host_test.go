@@ -19,9 +19,7 @@ import (
 	"bondstack/link/wire"
 	"bondstack/stack"
 
-	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/faketime"
-	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
 // A link whose queue is always full still carries the PDUs (A46): neither side
@@ -109,10 +107,6 @@ func lacpHosts(t *testing.T, n int) (bonds [2]*bonding.Bond, hosts [2]*stack.Hos
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { h.Close() })
-		off := tcpip.TCPRecovery(0) // gVisor's RACK: slow after the loss of a window
-		if err := h.Stack().SetTransportProtocolOption(tcp.ProtocolNumber, &off); err != nil {
-			t.Fatal(err)
-		}
 		hosts[i] = h
 	}
 	for _, b := range bonds {

@@ -26,6 +26,11 @@ const (
 	// on four on a near link it had 35 to 41 Gbit/s where CUBIC had 16 to 24
 	// (medians of five interleaved rounds of BenchmarkThroughput on 2 cores).
 	DefaultCongestionControl = "reno"
+	// DefaultRecovery finds losses by duplicate and selective acknowledgements
+	// alone. gVisor's RACK (RFC 8985), at the version pinned, sends about two
+	// segments each retransmission timeout of 200 ms once a whole window is
+	// lost, which is what a failover does: see BenchmarkCuts.
+	DefaultRecovery = "dupack"
 )
 
 // The limits of HostOptions.
@@ -91,6 +96,9 @@ type HostOptions struct {
 
 	// CongestionControl is TCP's: "reno" or "cubic". Default "reno".
 	CongestionControl string
+	// Recovery is how TCP finds losses: "dupack", by duplicate and selective
+	// acknowledgements, or "rack", by time as well. Default "dupack".
+	Recovery string
 
 	// DADTransmits is how many neighbour solicitations are sent to find out
 	// whether another host has an IPv6 address already (RFC 4862), up to 255.
@@ -110,6 +118,7 @@ func (o HostOptions) withDefaults() HostOptions {
 	o.Name = or(o.Name, DefaultName)
 	o.Backlog = or(o.Backlog, DefaultBacklog)
 	o.CongestionControl = or(o.CongestionControl, DefaultCongestionControl)
+	o.Recovery = or(o.Recovery, DefaultRecovery)
 	o.DADTransmits = or(o.DADTransmits, DefaultDADTransmits)
 	o.DADInterval = or(o.DADInterval, DefaultDADInterval)
 	o.SendBuffer = o.SendBuffer.withDefaults(DefaultSendBuffer)
@@ -162,6 +171,9 @@ func (o HostOptions) Validate() error {
 	check("ReceiveBuffer", o.ReceiveBuffer.validate())
 	if o.CongestionControl != "reno" && o.CongestionControl != "cubic" {
 		check("CongestionControl", fmt.Errorf("%q is not known: allowed are reno and cubic", o.CongestionControl))
+	}
+	if o.Recovery != "dupack" && o.Recovery != "rack" {
+		check("Recovery", fmt.Errorf("%q is not known: allowed are dupack and rack", o.Recovery))
 	}
 	if o.DADTransmits > maxDAD {
 		check("DADTransmits", fmt.Errorf("%d is out of range: allowed are at most %d, or negative for none", o.DADTransmits, maxDAD))

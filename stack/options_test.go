@@ -116,7 +116,7 @@ func TestBadLink(t *testing.T) {
 func TestSettings(t *testing.T) {
 	ep, other := newWire(t, wire.Options{MTU: 9000})
 	t.Cleanup(other.Close)
-	h := newHost(t, ep, stack.HostOptions{Name: "lan", CongestionControl: "cubic", Backlog: 7,
+	h := newHost(t, ep, stack.HostOptions{Name: "lan", CongestionControl: "cubic", Recovery: "rack", Backlog: 7,
 		SendBuffer: stack.BufferSize{Max: 2 << 20}})
 	want := stack.Settings{
 		Name: "lan", MTU: 9000, GSO: int(ep.GSOMaxSize()), RXChecksum: h.Settings().RXChecksum, TXChecksum: false,

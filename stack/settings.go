@@ -16,11 +16,14 @@ const (
 	maxDatagramBuffer = 64 << 20
 )
 
-// tune sets what makes the stack fast: selective acknowledgements with RACK
-// loss detection (RFC 2018, RFC 8985), tuned receive buffers, and room.
+// tune sets what makes the stack fast: selective acknowledgements (RFC 2018),
+// the way to find losses, tuned receive buffers, and room.
 func (h *Host) tune() error {
 	sack := tcpip.TCPSACKEnabled(true)
-	recovery := tcpip.TCPRACKLossDetection
+	recovery := tcpip.TCPRecovery(0)
+	if h.opts.Recovery == "rack" {
+		recovery = tcpip.TCPRACKLossDetection
+	}
 	moderate := tcpip.TCPModerateReceiveBufferOption(true)
 	control := tcpip.CongestionControlOption(h.opts.CongestionControl)
 	send := tcpip.TCPSendBufferSizeRangeOption(h.opts.SendBuffer)

@@ -10,9 +10,6 @@ import (
 	"bondstack/bonding"
 	"bondstack/link/linktest"
 	"bondstack/link/netnstest"
-
-	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 )
 
 // ways are those in which an interface goes and returns. gVisor's fdbased knows
@@ -64,17 +61,12 @@ func TestInterfacesComeAndGo(t *testing.T) {
 }
 
 // The only slave there is deleted during a download, and made anew 2 s later:
-// the download completes (A32). gVisor's RACK is off: after a loss of a whole
-// window it sends one segment each retransmission timeout, for minutes.
+// the download completes (A32).
 func TestOnlySlaveIsDeletedDuringDownload(t *testing.T) {
 	linktest.CheckGoroutines(t)
 	l := newLAN(t)
 	dir, sum := writeRandom(t, 50<<20)
 	b, h := l.host(bonding.Options{Mode: bonding.ActiveBackup}, slaveSpec{"packet", "s0"})
-	off := tcpip.TCPRecovery(0)
-	if err := h.Stack().SetTransportProtocolOption(tcp.ProtocolNumber, &off); err != nil {
-		t.Fatal(err)
-	}
 	if err := (service{kind: "http", port: 80, dir: dir}).start(h, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
