@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -65,20 +64,19 @@ func TestInterfacesComeAndGo(t *testing.T) {
 func TestOnlySlaveIsDeletedDuringDownload(t *testing.T) {
 	linktest.CheckGoroutines(t)
 	l := newLAN(t)
+	l.near.Delete("s1")
 	dir, sum := writeRandom(t, 50<<20)
-	b, h := l.host(bonding.Options{Mode: bonding.ActiveBackup}, slaveSpec{"packet", "s0"})
-	if err := (service{kind: "http", port: 80, dir: dir}).start(h, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	i := l.run("--slave", "s0", "--slave", "s1", "--mode", "active-backup", "--serve", "http:80="+dir)
 	d := l.curl("http://10.9.0.2/file")
 	d.take(10 << 20)
 	l.near.Delete("s0")
-	eventually(t, "no carrier", func() bool { return !b.Status().Carrier })
+	i.await("no carrier", func(st instanceStatus) bool { return !st.Carrier })
 	time.Sleep(2 * time.Second) // how long it is away is what this test is about
 	l.plug(0)
 	d.finish(sum)
-	if st := b.Status(); !st.Carrier || st.ActiveSlave != "s0" || st.Slaves[0].LinkFailureCount != 1 {
-		t.Errorf("status %+v", st)
+	i.await("s0 is back", func(st instanceStatus) bool { return st.up("s0") && len(st.Absent) == 1 })
+	if n := i.status().Slaves[0].LinkFailureCount; n != 1 {
+		t.Errorf("s0 counts %d failures, want 1", n)
 	}
 }
 

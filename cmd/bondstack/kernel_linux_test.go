@@ -255,7 +255,7 @@ func TestHostWithTheSameAddress(t *testing.T) {
 				t.Skipf("needs root and TCX: %v", i.err)
 			default:
 			}
-			_, err := os.Stat(i.socket)
+			_, err := askStatus(i.socket)
 			return err == nil
 		})
 		if failed := l.connect(20); failed != 0 {
