@@ -70,6 +70,10 @@ type Bond struct {
 	dirty    bool     // the snapshot is older than the state
 	after    []func() // to run once mu is free
 
+	// setting is whether setters of slaves' endpoints are being called, with
+	// mu held.
+	setting atomic.Bool
+
 	stateSubs  subscribers // link.StateEndpoint
 	notifySubs subscribers // link.Notifier
 	changeSubs subscribers // link.ChangeReporter

@@ -183,7 +183,7 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	if b.adoptsMTU() {
 		b.mtu.Store(mtu)
 	}
-	b.catchUp(s, mtu)
+	b.set(func() { b.catchUp(s, mtu) })
 	if b.copies != nil {
 		b.copies.table.Forget(s.slot)
 	}
@@ -280,7 +280,7 @@ func (b *Bond) ChangeMTU(mtu uint32) error {
 		return fmt.Errorf("bond %s: MTU %d: %w: allowed are %d to %d", b.Name(), mtu, ErrMTU, minMTU, maxMTU)
 	}
 	var err error
-	b.control(func(instant) { err = b.changeMTU(mtu) })
+	b.control(func(instant) { b.set(func() { err = b.changeMTU(mtu) }) })
 	return err
 }
 
@@ -319,20 +319,22 @@ func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
 		return fmt.Errorf("bond %s: %w", b.Name(), err)
 	}
 	var err error
-	b.control(func(instant) {
-		for i, s := range b.slaves {
-			s.ep.SetLinkAddress(addr)
-			if s.ep.LinkAddress() == addr {
-				continue
-			}
-			for _, back := range b.slaves[:i+1] {
-				back.ep.SetLinkAddress(b.mac)
-			}
-			err = &SlaveError{"set", s.name, fmt.Sprintf("link address %s is not taken", addr), ErrAddress}
-			return
-		}
-		b.mac, b.macFixed, b.dirty = addr, true, true
-		b.tellTables()
-	})
+	b.control(func(instant) { b.set(func() { err = b.changeLinkAddress(addr) }) })
 	return err
+}
+
+func (b *Bond) changeLinkAddress(addr tcpip.LinkAddress) error {
+	for i, s := range b.slaves {
+		s.ep.SetLinkAddress(addr)
+		if s.ep.LinkAddress() == addr {
+			continue
+		}
+		for _, back := range b.slaves[:i+1] {
+			back.ep.SetLinkAddress(b.mac)
+		}
+		return &SlaveError{"set", s.name, fmt.Sprintf("link address %s is not taken", addr), ErrAddress}
+	}
+	b.mac, b.macFixed, b.dirty = addr, true, true
+	b.tellTables()
+	return nil
 }

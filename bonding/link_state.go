@@ -87,7 +87,9 @@ func (s *slave) setPromiscuous(on bool) error {
 	if !ok {
 		return nil
 	}
-	if err := f.SetPromiscuous(on); err != nil {
+	var err error
+	s.bond.set(func() { err = f.SetPromiscuous(on) })
+	if err != nil {
 		return fmt.Errorf("slave %s: %w", s.name, err)
 	}
 	return nil

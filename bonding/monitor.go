@@ -256,8 +256,26 @@ func (b *Bond) timerFired() {
 	})
 }
 
+// set runs f, which calls setters of slaves' endpoints, with mu held. What a
+// link tells from within one, as a bond does whose address changes, waits until
+// mu is free.
+func (b *Bond) set(f func()) {
+	b.setting.Store(true)
+	defer b.setting.Store(false)
+	f()
+}
+
 // linkChanged is called by a link that tells of a change.
 func (b *Bond) linkChanged(s *slave) {
+	if b.setting.Load() {
+		b.clock.AfterFunc(0, func() { b.takeLinkChange(s) })
+		return
+	}
+	b.takeLinkChange(s)
+}
+
+// takeLinkChange looks at the links, of which one has changed.
+func (b *Bond) takeLinkChange(s *slave) {
 	b.control(func(now instant) {
 		if !s.released {
 			s.goneUntil = 0
