@@ -6,6 +6,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // Veth joins two namespaces, or one with itself, by a veth pair and brings both
@@ -94,6 +95,11 @@ func (ns *Namespace) AddAddress(name, cidr string) {
 		addr, err := netlink.ParseAddr(cidr)
 		if err != nil {
 			return err
+		}
+		if addr.IP.To4() == nil {
+			// Without detection too it is tentative for a moment, and cannot
+			// be listened on.
+			addr.Flags |= unix.IFA_F_NODAD
 		}
 		return h.AddrAdd(l, addr)
 	})

@@ -1,6 +1,7 @@
 package netnstest
 
 import (
+	"fmt"
 	"net"
 	"os/exec"
 	"strings"
@@ -27,6 +28,23 @@ func TestVethCarriesTraffic(t *testing.T) {
 		}
 		c.Close()
 	})
+}
+
+// An IPv6 address can be listened on at once, on a busy machine too.
+func TestIPv6AddressIsNotTentative(t *testing.T) {
+	ns := New(t)
+	Veth(t, ns, "one", ns, "two")
+	for i := range 50 {
+		ip := fmt.Sprintf("fd00:9::%x", i+1)
+		ns.AddAddress("one", ip+"/64")
+		ns.Do(func() {
+			l, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))
+			if err != nil {
+				t.Fatalf("address %d: %v", i, err)
+			}
+			l.Close()
+		})
+	}
 }
 
 func TestBridgeJoinsItsMembers(t *testing.T) {
