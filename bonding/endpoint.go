@@ -25,10 +25,9 @@ const (
 // implements stack.LinkWriter.
 func (b *Bond) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 	section := b.readers.Enter()
+	defer b.readers.Exit(section) // also when an endpoint panics, and somebody above recovers
 	s := b.snap.Load()
-	n, err := s.write(s, pkts, section.Stripe())
-	b.readers.Exit(section)
-	return n, err
+	return s.write(s, pkts, section.Stripe())
 }
 
 // MTU implements stack.LinkEndpoint.

@@ -84,7 +84,7 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 	switch inner, isBond := ep.(*Bond); {
 	case b.closed:
 		return fail(ErrClosed, "bond %s", b.Name())
-	case ep == nil:
+	case ep == nil, isBond && inner == nil:
 		return fail(ErrInvalid, "the endpoint is nil")
 	case o.QueueID > maxQueueID:
 		return fail(ErrInvalid, "queue_id %d: allowed are 0 to %d", o.QueueID, maxQueueID)

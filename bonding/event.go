@@ -87,10 +87,13 @@ type eventLog struct {
 	closed bool
 }
 
+// maxEventQueue bounds the memory of a subscription.
+const maxEventQueue = 1 << 16
+
 // Subscribe returns the events from now on, in a queue of the given length. A
 // full queue loses events, counts them, and slows nothing down.
 func (b *Bond) Subscribe(queue int) *Subscription {
-	c := make(chan Event, max(queue, 1))
+	c := make(chan Event, min(max(queue, 1), maxEventQueue))
 	s := &Subscription{C: c, c: c, log: &b.events}
 	b.events.mu.Lock()
 	defer b.events.mu.Unlock()

@@ -6,7 +6,8 @@ import "fmt"
 // be written to the endpoint by the bond, nor delivered from it: its descriptor
 // may be closed and used again. The endpoint has the MAC address and MTU that
 // it had before; it is detached, and closing it is its maker's business.
-// Release waits for writes under way, so it must not be called from within one.
+// Release waits for the writes under way on every slave, so it must not be called
+// from within one, and an endpoint whose WritePackets blocks holds it up.
 func (b *Bond) Release(name string) error {
 	b.configMu.Lock()
 	defer b.configMu.Unlock()

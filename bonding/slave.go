@@ -52,6 +52,7 @@ type slave struct {
 	// and data give way to it.
 	controlTurn atomic.Uint32
 	urgent      atomic.Bool
+	controls    controlQueue
 	// detached is set before the grace period of Release: from then on no
 	// frame of the bond's own is sent either.
 	detached atomic.Bool

@@ -1,6 +1,7 @@
 package bonding
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,8 +88,62 @@ const (
 )
 
 // sendControl sends a frame of the bond's own on one slave, past the mode. It
-// is called without the lock.
+// is called without the lock. While another goroutine is sending on the slave
+// the frame is left to that one: an endpoint that blocks holds up one goroutine,
+// not the control frames of the other slaves too.
 func (s *slave) sendControl(frame []byte) {
+	if !s.controls.begin(frame) {
+		return
+	}
+	for frame != nil {
+		s.sendNow(frame)
+		frame = s.controls.next()
+	}
+}
+
+// controlQueue holds the control frames that came while one was being sent: the
+// last LACPDU, which says all that those before it said, and one other frame.
+type controlQueue struct {
+	mu     sync.Mutex
+	busy   bool
+	lacpdu []byte
+	other  []byte
+}
+
+// begin reports whether the caller is the one who sends; else the frame is kept
+// for whoever is.
+func (q *controlQueue) begin(frame []byte) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.busy {
+		q.busy = true
+		return true
+	}
+	if frame[ethernetHeader] == lacp.SubtypeLACP {
+		q.lacpdu = frame
+	} else {
+		q.other = frame
+	}
+	return false
+}
+
+// next returns the next frame to send, nil when there is none and the caller is
+// done.
+func (q *controlQueue) next() (frame []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.lacpdu != nil:
+		frame, q.lacpdu = q.lacpdu, nil
+	case q.other != nil:
+		frame, q.other = q.other, nil
+	default:
+		q.busy = false
+	}
+	return frame
+}
+
+func (s *slave) sendNow(frame []byte) {
 	if frame[ethernetHeader] == lacp.SubtypeLACP {
 		s.tryControl(frame, s.controlTurn.Add(1), controlTries)
 		return
