@@ -180,7 +180,9 @@ func (s *runSettings) tryBond() error {
 		}
 	}
 	defer b.Close()
-	if wrong := b.SetOptions(s.options); !errors.Is(wrong, bonding.ErrNoSlave) {
+	forBond, forSlaves := s.splitOptions()
+	err = errors.Join(err, b.SetOptions(forBond))
+	if wrong := b.SetOptions(forSlaves); errors.Is(wrong, bonding.ErrMode) {
 		err = errors.Join(err, wrong)
 	}
 	return err
@@ -233,7 +235,8 @@ func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 	}
 	j := &joiner{bond: b, kinds: kinds, link: s.link, log: log, missing: s.slaves}
 	defer b.Close()
-	if err := b.SetOptions(s.options); err != nil {
+	forBond, forSlaves := s.splitOptions()
+	if err := b.SetOptions(forBond); err != nil {
 		return err
 	}
 	control, err := listenControl(s.control)
@@ -242,6 +245,9 @@ func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 	}
 	defer control.close()
 	if err := j.joinFirst(s.insist); err != nil {
+		return err
+	}
+	if err := b.SetOptions(forSlaves); err != nil {
 		return err
 	}
 	h, err := stack.NewHost(b, s.host)
@@ -257,6 +263,20 @@ func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 	j.run(ctx)
 	log.Info("stopping", "bond", b.Name())
 	return nil
+}
+
+// splitOptions parts the options that name a slave, which have to wait until it
+// is there, from the others.
+func (s *runSettings) splitOptions() (forBond, forSlaves map[string]string) {
+	forBond, forSlaves = map[string]string{}, map[string]string{}
+	for name, value := range s.options {
+		if name == "active_slave" || name == "queue_id" {
+			forSlaves[name] = value
+		} else {
+			forBond[name] = value
+		}
+	}
+	return forBond, forSlaves
 }
 
 // start starts the services and forwards. They end with the host.

@@ -281,7 +281,7 @@ func TestRunRefuses(t *testing.T) {
 		want []string
 	}{
 		{"a missing slave that is insisted on", append(backup, "--slave", "eth9", "--require-slaves"), []string{"eth9", "no such interface"}},
-		{"an option that needs slaves", append(backup, "-o", "miimon=50", "-o", "active_slave=eth1"), []string{"active_slave", `"eth1"`}},
+		{"an option that needs slaves", append(backup, "-o", "miimon=50", "-o", "active_slave=eth9"), []string{"active_slave", `"eth9"`, "eth0, eth1"}},
 		{"two services on one port", append(backup, "--serve", "echo:7", "--serve", "discard:7"), []string{"--serve discard:7", "address already in use"}},
 		{"a forward on a service's port", append(backup, "--serve", "echo:7", "--forward", "tcp:7=127.0.0.1:9"), []string{"--forward tcp:7=127.0.0.1:9", "address already in use"}},
 	} {
@@ -319,6 +319,16 @@ func TestRunOptions(t *testing.T) {
 		if s.MTU != 1400 || s.MACAddress != "02:00:00:00:00:99" {
 			t.Errorf("slave %+v", s)
 		}
+	}
+}
+
+// Options that name a slave wait until the slaves are there. Before the host is,
+// an active slave by hand needs another one that is up.
+func TestRunSlaveOptions(t *testing.T) {
+	n := newNetwork(t, "eth0", "eth1")
+	i := start(t, n.kinds(), append(backup, "-o", "active_slave=eth1", "-o", "queue_id=eth1:3")...)
+	if st := i.status(); st.ActiveSlave != "eth1" || st.Slaves[1].QueueID != 3 {
+		t.Errorf("active slave %s, queue ids of %+v, want eth1 with 3", st.ActiveSlave, st.Slaves)
 	}
 }
 
