@@ -161,6 +161,9 @@ func (s *runSettings) parseOption(text string) error {
 	if !ok {
 		return fmt.Errorf("%q has no =, the form is NAME=VALUE", text)
 	}
+	if name == "mode" {
+		return fmt.Errorf("%q: the mode is set by --mode", text)
+	}
 	if old, twice := s.options[name]; twice {
 		return fmt.Errorf("%s is given twice, as %q and %q", name, old, value)
 	}
