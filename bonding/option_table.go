@@ -52,7 +52,7 @@ var optionTable = []option{
 	delay("updelay", int31, func(c *config) *uint32 { return &c.updelay }),
 	delay("downdelay", int31, func(c *config) *uint32 { return &c.downdelay }),
 	delay("peer_notif_delay", 300000, func(c *config) *uint32 { return &c.peerNotifDelay }),
-	fixed("use_carrier", number{least: 1, greatest: 1, names: []named{{"on", 1}}}, nil, 1),
+	unavailable("use_carrier", number{least: 1, greatest: 1, names: []named{{"on", 1}}}, nil, 1),
 	unavailable("arp_interval", fromZero(int31, 0), arpModes, 0),
 	targets("arp_ip_target"),
 	targets("ns_ip6_target"),
@@ -75,10 +75,10 @@ var optionTable = []option{
 	lacpNumber("ad_actor_sys_prio", number{least: 1, greatest: 65535, names: []named{minval(1), maxval(65535)}}, func(c *lacpConfig) *uint16 { return &c.sysPrio }),
 	whileDown(lacpNumber("ad_user_port_key", number{greatest: 1023, names: []named{minval(0), maxval(1023)}}, func(c *lacpConfig) *uint16 { return &c.userKey })),
 	{name: "ad_actor_system", modes: lacpModes, set: setActorSystem, get: showActorSystem},
-	fixed("tlb_dynamic_lb", onOff(1), lbModes, 1),
+	unavailable("tlb_dynamic_lb", onOff(1), lbModes, 1),
 	unavailable("arp_missed_max", number{least: 1, greatest: 255, names: []named{minval(1), maxval(255), byDefault(2)}}, arpModes, 2),
 	whileDown(lacpSwitch("coupled_control", onOff(1), func(c *lacpConfig) *bool { return &c.independent }, true)),
-	fixed("broadcast_neighbor", onOff(0), lacpModes, 0),
+	unavailable("broadcast_neighbor", onOff(0), lacpModes, 0),
 	lacpSwitch("lacp_strict", onOff(0), func(c *lacpConfig) *bool { return &c.strict }, false),
 	{name: "queue_id", set: setQueueID},
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
@@ -172,15 +172,9 @@ func packetsPerSlave() option {
 	return o
 }
 
-// fixed is an option that this version knows at one value only, in modes that
-// it does not have, or as Linux itself does (use_carrier).
-func fixed(name string, n number, in []Mode, value uint64) option {
-	o := unavailable(name, n, in, value)
-	return o
-}
-
 // unavailable is an option of Linux that this version refuses, at any value but
-// its default, instead of taking it and doing nothing.
+// its default, instead of taking it and doing nothing. Linux itself knows
+// use_carrier at one value only.
 func unavailable(name string, n number, in []Mode, value uint64) option {
 	o := numeric(name, n, nil, func(*config) uint64 { return value })
 	o.modes = in

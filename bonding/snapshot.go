@@ -134,7 +134,6 @@ func mac48(addr []byte) uint64 {
 	if len(addr) < 6 {
 		return 0
 	}
-	_ = addr[5]
 	return uint64(addr[0])<<40 | uint64(addr[1])<<32 | uint64(addr[2])<<24 |
 		uint64(addr[3])<<16 | uint64(addr[4])<<8 | uint64(addr[5])
 }

@@ -130,14 +130,11 @@ func ready(st bonding.Status) bool {
 
 func (s *benchSettings) wire() (a, b netstack.LinkEndpoint, err error) {
 	end := wire.EndOptions{Impairments: wire.Impairments{Rate: s.Rate}}
-	return wireEnds(wire.New(wire.Options{DisableGSO: !s.GSO, A: end, B: end}))
-}
-
-func wireEnds(a, b *wire.Endpoint, err error) (netstack.LinkEndpoint, netstack.LinkEndpoint, error) {
+	x, y, err := wire.New(wire.Options{DisableGSO: !s.GSO, A: end, B: end})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, err // not x and y: nil ends are no nil interfaces
 	}
-	return a, b, nil
+	return x, y, nil
 }
 
 func (r *rig) close() {
