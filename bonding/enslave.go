@@ -164,12 +164,8 @@ func (b *Bond) fitAddress(s *slave) error {
 		mac = s.permMAC
 	}
 	b.mu.Unlock()
-	if s.permMAC != mac {
-		s.ep.SetLinkAddress(mac)
-	}
-	if got := s.ep.LinkAddress(); got != mac {
-		s.ep.SetLinkAddress(s.permMAC)
-		return &SlaveError{"enslave", s.name, fmt.Sprintf("it keeps %s and does not take the bond's %s", got, mac), ErrAddress}
+	if s.setMAC(mac) != nil {
+		return &SlaveError{"enslave", s.name, fmt.Sprintf("it keeps %s and does not take the bond's %s", s.permMAC, mac), ErrAddress}
 	}
 	return nil
 }
@@ -222,9 +218,7 @@ func (b *Bond) catchUp(s *slave, mtu uint32) {
 			b.warn("slave %s: MTU %d is not taken, it stays at %d", s.name, want, got)
 		}
 	}
-	if s.ep.LinkAddress() != b.mac {
-		s.ep.SetLinkAddress(b.mac)
-	}
+	b.warnError(s.setMAC(b.mac))
 }
 
 // promiscuousAs gives a new slave the bond's promiscuity.
@@ -325,14 +319,14 @@ func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
 
 func (b *Bond) changeLinkAddress(addr tcpip.LinkAddress) error {
 	for i, s := range b.slaves {
-		s.ep.SetLinkAddress(addr)
-		if s.ep.LinkAddress() == addr {
+		err := s.setMAC(addr)
+		if err == nil {
 			continue
 		}
-		for _, back := range b.slaves[:i+1] {
-			back.ep.SetLinkAddress(b.mac)
+		for _, back := range b.slaves[:i] {
+			b.warnError(back.setMAC(b.mac))
 		}
-		return &SlaveError{"set", s.name, fmt.Sprintf("link address %s is not taken", addr), ErrAddress}
+		return err
 	}
 	b.mac, b.macFixed, b.dirty = addr, true, true
 	b.tellTables()

@@ -1,6 +1,7 @@
 package bonding
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"bondstack/link"
@@ -70,6 +71,7 @@ type slave struct {
 	goneUntil  instant
 	permMAC    tcpip.LinkAddress // at the moment of enslaving
 	permMTU    uint32
+	mac        tcpip.LinkAddress // as recorded; the link's own, but in balance-tlb
 	failures   uint32
 	queueID    uint16
 	prio       int32
@@ -82,6 +84,22 @@ type slave struct {
 
 // look reads the link's present state.
 func (s *slave) look() { s.state = link.StateOf(s.ep) }
+
+// setMAC gives the slave an address: its link, and what is recorded of it. It is
+// called from within Bond.set. Where the link does not take the address, nothing
+// has changed, and the error says what it keeps.
+func (s *slave) setMAC(addr tcpip.LinkAddress) error {
+	old := s.ep.LinkAddress()
+	if old != addr {
+		s.ep.SetLinkAddress(addr)
+	}
+	if got := s.ep.LinkAddress(); got != addr {
+		s.ep.SetLinkAddress(old)
+		return &SlaveError{"set", s.name, fmt.Sprintf("link address %s is not taken, it stays at %s", addr, old), ErrAddress}
+	}
+	s.mac = addr
+	return nil
+}
 
 // usable is Linux's "device up and carrier on", with what the user and the
 // data path have to say besides.

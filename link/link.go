@@ -11,6 +11,9 @@
 //   - MTUEndpoint: the link says which MTUs it can take.
 //   - Notifier: the link asks the stack above it to announce its addresses
 //     anew, since they can be reached by another place of the network.
+//   - MembershipNotifier: the same for multicast memberships.
+//   - RouteUser: the link sends packets of its own, and asks the stack for ways.
+//   - VLANEndpoint: the link is told of the VLAN devices on it.
 //   - Named: the link shows its name, and is told it.
 //   - DeviceTable, Device and DeviceHolder: how a bond takes its slaves from a
 //     table of named devices, and hears of their renaming and deletion.

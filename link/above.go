@@ -1,0 +1,71 @@
+package link
+
+import (
+	"net/netip"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+)
+
+// VLANTag is one tag of a frame. Two devices on one link have tags that differ
+// in Protocol or ID.
+type VLANTag struct {
+	// Protocol is the tag's EtherType: 0x8100 (802.1Q) or 0x88a8 (802.1ad).
+	Protocol uint16
+	// ID is the VLAN's number, 0 to 4094; 0 has a priority and no VLAN.
+	ID uint16
+}
+
+// VLANEndpoint is implemented by a link that has to know which VLAN devices are
+// directly on it, as a bond does that sends frames of its own for each (Linux:
+// the VLAN filter of a device).
+type VLANEndpoint interface {
+	// AddVLAN tells of a VLAN device. address returns the device's present MAC
+	// address; it must be cheap, take no lock that is held over a call to the
+	// link, and is called from any goroutine. An error names the tag and the
+	// reason.
+	AddVLAN(tag VLANTag, address func() tcpip.LinkAddress) error
+	// RemoveVLAN undoes AddVLAN. Removing what was not added does nothing.
+	RemoveVLAN(tag VLANTag)
+}
+
+// Routes is what a stack knows of the ways that leave by a link. Its methods
+// are called from any goroutine, with no lock of the link held, and may take
+// the stack's locks.
+type Routes interface {
+	// Route returns the way to an address that is one hop away. ok is false
+	// where the stack would send by another link. Where it has no route at
+	// all the way is empty: no source, no tags.
+	Route(target netip.Addr) (way Way, ok bool)
+	// Owns reports whether an address belongs to the link or to a device
+	// stacked on it.
+	Owns(addr netip.Addr) bool
+}
+
+// Way is how frames for an address leave a link.
+type Way struct {
+	// Source is the address that the stack would send from; invalid if it has
+	// none that fits.
+	Source netip.Addr
+	// Tags are those of the VLAN devices on the way, the outermost first.
+	Tags []VLANTag
+}
+
+// RouteUser is implemented by a link that sends packets of its own on behalf of
+// the stack above it, as a bond's ARP monitor does.
+type RouteUser interface {
+	// UseRoutes gives the link the stack's routes, until cancel is called. The
+	// last one given counts. cancel waits for no call under way.
+	UseRoutes(r Routes) (cancel func())
+}
+
+// MembershipNotifier is implemented by a link that asks the stack above it to
+// report its multicast memberships anew, since switches have to learn another
+// place for them (Linux: NETDEV_RESEND_IGMP). How often and how far apart is
+// the link's business (resend_igmp).
+type MembershipNotifier interface {
+	// SubscribeResendMemberships has f called for each report that is due,
+	// with no lock of the link held. f sends its frames through the link
+	// before it returns. cancel ends the subscription; a call already under
+	// way may still return after it.
+	SubscribeResendMemberships(f func()) (cancel func())
+}
