@@ -37,6 +37,8 @@ type Bond struct {
 	mtu     atomic.Uint32
 	headers atomic.Uint32 // MaxHeaderLength
 
+	routes atomic.Pointer[usedRoutes] // of the stack above
+
 	// configMu is held over a whole Enslave, Release or Close, so that they
 	// run one at a time. It is taken before mu, and endpoints are called under
 	// it.
@@ -56,6 +58,8 @@ type Bond struct {
 	mtuFixed    bool
 	carrier     bool
 	promiscuous bool
+	vlans       []vlanDevice // VLAN devices directly on the bond, in order of adding
+	own         []ownAddress // received for besides mac
 	copies      *copies
 	lag         *aggregation // in 802.3ad, while a NIC has the bond
 	leaving     []*slave     // being released: their counters are in no other sum

@@ -61,13 +61,21 @@ func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *
 		ep.SetMTU(s.permMTU)
 		return nil, err
 	}
+	told, err := b.tellVLANs(s)
+	if err != nil {
+		b.restore(s)
+		return nil, err
+	}
 	if err := b.number(s, o); err != nil {
 		b.restore(s)
 		return nil, err
 	}
 	ep.Attach(&port{slave: s})
 	s.look()
-	b.control(func(now instant) { b.admit(s, mtu, now) })
+	b.control(func(now instant) {
+		b.tellAbove(s, told)
+		b.admit(s, mtu, now)
+	})
 	return s, nil
 }
 

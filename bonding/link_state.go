@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"bondstack/link"
-
-	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
 // LinkState returns the bond's own state: up while a NIC has it, carrier while
@@ -94,12 +92,3 @@ func (s *slave) setPromiscuous(on bool) error {
 	}
 	return nil
 }
-
-// AddLinkAddress always fails: a bond has one address. It implements
-// link.FilterEndpoint.
-func (b *Bond) AddLinkAddress(addr tcpip.LinkAddress) error {
-	return fmt.Errorf("bond %s: cannot receive for %s besides its own address; make it promiscuous", b.Name(), addr)
-}
-
-// RemoveLinkAddress does nothing. It implements link.FilterEndpoint.
-func (b *Bond) RemoveLinkAddress(tcpip.LinkAddress) error { return nil }

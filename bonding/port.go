@@ -1,6 +1,8 @@
 package bonding
 
 import (
+	"slices"
+
 	"bondstack/bonding/lacp"
 	"bondstack/bonding/offload"
 
@@ -67,7 +69,7 @@ func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) drop
 		return dropRxInactive
 	case s.dispatcher == nil:
 		return dropRxNoNIC
-	case src == s.mac48:
+	case src == s.mac48 || len(s.own) > 0 && slices.Contains(s.own, src):
 		return dropRxOwn
 	case dst == s.mac48:
 		pkt.PktType = tcpip.PacketHost
@@ -76,6 +78,8 @@ func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) drop
 	case dst&groupBit != 0:
 		pkt.PktType = tcpip.PacketMulticast
 		from.counters.rx.multicast.Add(1)
+	case len(s.own) > 0 && slices.Contains(s.own, dst):
+		pkt.PktType = tcpip.PacketHost
 	case s.promiscuous:
 		pkt.PktType = tcpip.PacketOtherHost
 	default:

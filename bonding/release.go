@@ -43,6 +43,7 @@ func (b *Bond) restore(s *slave) {
 		if b.promiscuous {
 			b.warnError(s.setPromiscuous(false))
 		}
+		b.forgetAbove(s)
 	})
 	if s.ep.LinkAddress() != s.permMAC {
 		s.ep.SetLinkAddress(s.permMAC)

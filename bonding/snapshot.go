@@ -44,6 +44,8 @@ type snapshot struct {
 	copies    *copies // nil: copies are not discarded
 	// slow has slow-protocol frames given to LACP.
 	slow bool
+	// own are the packed addresses besides mac that frames are received for.
+	own []uint64
 	// promiscuous takes unicast frames for other addresses too.
 	promiscuous bool
 }
@@ -71,6 +73,7 @@ func (b *Bond) build() *snapshot {
 		bond:            b,
 		copies:          b.copies,
 		slow:            b.lag != nil,
+		own:             b.packedOwn(),
 		promiscuous:     b.promiscuous,
 	}
 	for _, sl := range s.all {

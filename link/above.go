@@ -1,7 +1,9 @@
 package link
 
 import (
+	"fmt"
 	"net/netip"
+	"strconv"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
@@ -13,6 +15,38 @@ type VLANTag struct {
 	Protocol uint16
 	// ID is the VLAN's number, 0 to 4094; 0 has a priority and no VLAN.
 	ID uint16
+}
+
+// The protocols of tags.
+const (
+	TagProtocolQ  uint16 = 0x8100 // IEEE 802.1Q, customer tag
+	TagProtocolAD uint16 = 0x88a8 // IEEE 802.1ad, service tag
+)
+
+// MaxVLANID is the greatest number of a VLAN; 4095 is reserved (IEEE 802.1Q,
+// table 9-2).
+const MaxVLANID = 4094
+
+// Validate returns an error that says what is wrong with a tag, if anything is.
+func (t VLANTag) Validate() error {
+	switch {
+	case t.Protocol != TagProtocolQ && t.Protocol != TagProtocolAD:
+		return fmt.Errorf("VLAN protocol %#04x is not known: allowed are 0x8100 (802.1Q) and 0x88a8 (802.1ad)", t.Protocol)
+	case t.ID > MaxVLANID:
+		return fmt.Errorf("VLAN ID %d is out of range: allowed are 0 to %d", t.ID, MaxVLANID)
+	}
+	return nil
+}
+
+// String returns "5" for an 802.1Q tag and "802.1ad:5" for the other kind.
+func (t VLANTag) String() string {
+	switch t.Protocol {
+	case TagProtocolQ:
+		return strconv.Itoa(int(t.ID))
+	case TagProtocolAD:
+		return "802.1ad:" + strconv.Itoa(int(t.ID))
+	}
+	return fmt.Sprintf("%#04x:%d", t.Protocol, t.ID)
 }
 
 // VLANEndpoint is implemented by a link that has to know which VLAN devices are
