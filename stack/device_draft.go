@@ -10,7 +10,7 @@ import (
 // It is published whole, or dropped with no trace.
 type draft struct {
 	DeviceTable
-	owner     uint64 // of the tries' nodes that were made for it
+	edit      trieEdit
 	templates templates
 	undo      []nameChange // for the templates, should it be dropped
 }
@@ -23,19 +23,20 @@ type nameChange struct {
 // draft begins a change. The table's lock is held until it is published or
 // dropped.
 func (d *Devices) draft() draft {
-	d.owner++
-	return draft{DeviceTable: *d.table.Load(), owner: d.owner, templates: d.templates}
+	d.edits++
+	return draft{DeviceTable: *d.table.Load(), edit: trieEdit{d.edits, d.hung[:0]}, templates: d.templates}
 }
 
 // drop forgets the draft.
 func (f *draft) drop() {
+	f.edit.drop()
 	for i := len(f.undo) - 1; i >= 0; i-- {
 		f.templates.note(f.undo[i].name, !f.undo[i].taken)
 	}
 }
 
 // put adds a device, or takes a newer state of one.
-func (f *draft) put(dev *Device) { f.devices.put(uint64(uint32(dev.index)), dev, f.owner) }
+func (f *draft) put(dev *Device) { f.devices.put(uint64(uint32(dev.index)), dev, &f.edit) }
 
 // remove removes a device and its names.
 func (f *draft) remove(dev *Device) {
@@ -43,7 +44,7 @@ func (f *draft) remove(dev *Device) {
 	for _, alt := range dev.altNames {
 		f.free(alt)
 	}
-	f.devices.remove(uint64(uint32(dev.index)), f.owner)
+	f.devices.remove(uint64(uint32(dev.index)), &f.edit)
 }
 
 // device returns a device of the draft.
@@ -72,7 +73,7 @@ func (f *draft) claim(name string, index tcpip.NICID) error {
 			return f.existsError(name, e.index)
 		}
 	}
-	f.byName.put(key, nameEntry{name, index, head}, f.owner)
+	f.byName.put(key, nameEntry{name, index, head}, &f.edit)
 	f.note(name, true)
 	return nil
 }
@@ -99,9 +100,9 @@ func (f *draft) free(name string) {
 	key := nameKey(name)
 	head := f.byName.get(key).without(name)
 	if head == nil {
-		f.byName.remove(key, f.owner)
+		f.byName.remove(key, &f.edit)
 	} else {
-		f.byName.put(key, *head, f.owner)
+		f.byName.put(key, *head, &f.edit)
 	}
 	f.note(name, false)
 }

@@ -24,16 +24,24 @@ func TestTrie(t *testing.T) {
 		var now trie[int]
 		want := map[uint64]int{}
 		var versions []version
-		for step := range 4000 {
-			k, owner := key(), uint64(step/5+1) // five changes each
-			if r.IntN(3) > 0 {
-				now.put(k, step, owner)
-				want[k] = step
-			} else if now.get(k) != nil {
-				now.remove(k, owner)
-				delete(want, k)
+		for edit := range 800 {
+			before, wantBefore := now, maps.Clone(want)
+			e := trieEdit{number: uint64(edit + 1)}
+			for step := range 5 {
+				k, v := key(), 5*edit+step
+				if r.IntN(3) > 0 {
+					now.put(k, v, &e)
+					want[k] = v
+				} else if now.get(k) != nil {
+					now.remove(k, &e)
+					delete(want, k)
+				}
 			}
-			if step%5 == 4 && step%400 < 20 {
+			if r.IntN(4) == 0 {
+				e.drop()
+				now, want = before, wantBefore
+			}
+			if edit%80 < 4 {
 				versions = append(versions, version{now, maps.Clone(want)})
 			}
 		}
@@ -44,7 +52,7 @@ func TestTrie(t *testing.T) {
 			}
 		}
 		for k := range want {
-			now.remove(k, 1<<40)
+			now.remove(k, &trieEdit{number: 1 << 40})
 		}
 		if now.root != (trieSlot[int]{}) || now.size != 0 {
 			t.Errorf("seed %d: an empty trie keeps %+v, size %d", seed, now.root, now.size)
@@ -128,7 +136,7 @@ func TestSharedKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := nameKey("first")
-	f.byName.put(key, nameEntry{"second", 2, f.byName.get(key)}, f.owner)
+	f.byName.put(key, nameEntry{"second", 2, f.byName.get(key)}, &f.edit)
 	if e := f.entry("first"); e == nil || e.index != 1 {
 		t.Errorf("entry(first) = %+v", e)
 	}

@@ -55,7 +55,8 @@ type Devices struct {
 	// table.
 	mu sync.Mutex
 	// The following are guarded by mu.
-	owner     uint64 // of the last draft
+	edits     uint64     // how many drafts there were
+	hung      []hungItem // storage for the drafts' edits
 	lastIndex tcpip.NICID
 	templates templates
 	guards    []*guardEntry
@@ -118,6 +119,9 @@ func (d *Devices) Close() {
 	d.log.stop()
 }
 
+// maxHung bounds the storage that is kept from one change to the next.
+const maxHung = 64
+
 func (d *Devices) indexes() (list []tcpip.NICID) {
 	for dev := range d.Table().All() {
 		list = append(list, dev.index)
@@ -137,6 +141,10 @@ func (d *Devices) open() error {
 func (d *Devices) publish(f *draft, changes []DeviceChange) {
 	t := f.DeviceTable
 	t.version++
+	clear(f.edit.hung)
+	if cap(f.edit.hung) <= maxHung {
+		d.hung = f.edit.hung
+	}
 	d.newsMu.Lock()
 	defer d.newsMu.Unlock()
 	d.table.Store(&t)
