@@ -34,8 +34,10 @@ type Bond struct {
 	readers rcu.Domain
 	rrCount atomic.Uint32 // balance-rr's turn; it outlives changes of slaves
 	drops   dropCounters  // frames that no slave was there for
-	mtu     atomic.Uint32
-	headers atomic.Uint32 // MaxHeaderLength
+	// retiredGone is what released slaves have counted as dropTxLinkGone.
+	retiredGone atomic.Uint64
+	mtu         atomic.Uint32
+	headers     atomic.Uint32 // MaxHeaderLength
 
 	routes atomic.Pointer[usedRoutes] // of the stack above
 
@@ -64,6 +66,7 @@ type Bond struct {
 	lag         *aggregation // in 802.3ad, while a NIC has the bond
 	leaving     []*slave     // being released: their counters are in no other sum
 	retired     totals       // counters of released slaves
+	failovers   failoverLog
 	closed      bool
 	onClose     func()
 
@@ -169,7 +172,10 @@ func (b *Bond) settle(now instant) {
 	b.updateCopies(now)
 	if b.dirty {
 		b.dirty = false
-		b.snap.Store(b.build())
+		next := b.build()
+		b.recordFailovers(b.snap.Load(), next, now)
+		next.mark(&b.failovers)
+		b.snap.Store(next)
 	}
 	b.arm(now)
 }

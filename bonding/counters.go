@@ -61,6 +61,9 @@ type slaveCounters struct {
 	rx    rxCounter
 	drops dropCounters
 	gone  atomic.Bool // a report of a failed write is on its way
+	// goneAt is when that write failed, rescuedAt when another slave sent in
+	// place of this one for the first time since; instants.
+	goneAt, rescuedAt atomic.Int64
 }
 
 // txCounter fills two cache lines: see rcu.

@@ -27,6 +27,7 @@ func (s *snapshot) sendElsewhere(from *slave, others []*slave, pkts stack.Packet
 		n, err := next.send(pkts, stripe)
 		sent += n
 		if err == nil || !link.Gone(err) {
+			from.rescued(n)
 			return sent, err
 		}
 		skip(&pkts, n)
@@ -42,7 +43,17 @@ func (s *snapshot) sendElsewhere(from *slave, others []*slave, pkts stack.Packet
 // one is passed on.
 func (b *Bond) linkGone(s *slave) {
 	if s.counters.gone.CompareAndSwap(false, true) {
+		s.counters.goneAt.Store(int64(b.now()))
+		s.counters.rescuedAt.Store(0)
 		b.clock.AfterFunc(0, func() { b.commitLinkGone(s) })
+	}
+}
+
+// rescued keeps when another slave took the first n frames of this one, whose
+// link is gone.
+func (s *slave) rescued(n int) {
+	if n > 0 && s.counters.rescuedAt.Load() == 0 {
+		s.counters.rescuedAt.CompareAndSwap(0, int64(s.bond.now()))
 	}
 }
 
@@ -55,6 +66,7 @@ func (b *Bond) commitLinkGone(s *slave) {
 			return
 		}
 		s.goneUntil = now.add(b.config.miimon)
+		s.noteGone()
 		b.dirty = true
 		b.propose(s, linkDown, now) // no downdelay: nothing can be sent
 	})

@@ -87,6 +87,7 @@ func (b *Bond) pass(now instant) {
 			s.goneUntil = 0
 		}
 		s.look()
+		s.noteLoss(was, now)
 		b.dirty = b.dirty || was != s.usable()
 		if !monitored {
 			continue
@@ -279,7 +280,9 @@ func (b *Bond) takeLinkChange(s *slave) {
 	b.control(func(now instant) {
 		if !s.released {
 			s.goneUntil = 0
+			b.failovers.told = s
 			b.pass(now)
+			b.failovers.told = nil
 		}
 	})
 }

@@ -40,6 +40,9 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	}
 	reason := s.refuse(p.slave, eth, pkt)
 	if reason == accepted {
+		if s.first != nil {
+			s.first.received(s, p.slave)
+		}
 		pkt.NetworkProtocolNumber = protocol
 		s.dispatcher.DeliverNetworkPacket(protocol, pkt)
 		return

@@ -59,6 +59,7 @@ func (b *Bond) retire() {
 	defer b.mu.Unlock()
 	for _, s := range b.leaving {
 		b.retired.add(s)
+		b.retiredGone.Add(s.counters.drops[dropTxLinkGone].Load())
 	}
 	b.leaving = nil
 }

@@ -95,6 +95,7 @@ func (b *Bond) rematchPrimary() {
 // activate is active_slave: a switch by hand, once. An empty name lets the
 // selection decide.
 func (b *Bond) activate(name string, now instant) {
+	b.failovers.why = CauseByHand
 	if name == "" {
 		b.changeActive(nil, now)
 		b.reselect(now)

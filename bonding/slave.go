@@ -69,6 +69,7 @@ type slave struct {
 	rxInactive bool // receive is suppressed
 	disabled   bool // by hand
 	goneUntil  instant
+	loss       loss
 	permMAC    tcpip.LinkAddress // at the moment of enslaving
 	permMTU    uint32
 	mac        tcpip.LinkAddress // as recorded; the link's own, but in balance-tlb

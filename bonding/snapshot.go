@@ -33,6 +33,13 @@ type snapshot struct {
 	// one's link turns out to be gone while a packet is sent.
 	standby []*slave
 
+	// serving are the slaves whose loss is a failover.
+	serving []*slave
+	// first looks for the first frames after a failover, with unmarked as the
+	// mode's write function; nil at most times.
+	first    *firstFrames
+	unmarked writeFunc
+
 	hash            xmithash.Func
 	packetsPerSlave uint32
 	// bond holds what outlives a snapshot: the turn's counter, counters of
@@ -90,6 +97,7 @@ func (b *Bond) build() *snapshot {
 	}
 	s.turn = turns(s.all)
 	s.standby = standby(s.up, s.active)
+	s.serving = s.serves(b.config.mode.info())
 	return s
 }
 

@@ -30,6 +30,7 @@ type Status struct {
 	Slaves          []SlaveStatus     `json:"slaves"`   // in the order of enslaving
 	Warnings        []string          `json:"warnings"` // what looks odd at this moment
 	LACP            *LACPStatus       `json:"lacp,omitempty"`
+	Failovers       []Failover        `json:"failovers"` // the last 64, the oldest first
 
 	showsHash    bool
 	showsPrimary bool
@@ -105,6 +106,7 @@ func (b *Bond) Status() Status {
 		MIIMonMs: ms(c.miimon), UpDelayMs: ms(c.passes(c.updelay)), DownDelayMs: ms(c.passes(c.downdelay)),
 		PeerNotifMs: ms(c.passes(c.peerNotifDelay)),
 		Options:     map[string]string{}, Warnings: b.warnings(),
+		Failovers: b.failovers.show(b.lostFrames(b.slaves)),
 		Slaves:    make([]SlaveStatus, 0, len(b.slaves)),
 		showsHash: mode.hash, showsPrimary: mode.primary, primaryHere: b.primary != nil,
 		policy: uint8(c.policy), longMode: mode.long,

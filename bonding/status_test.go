@@ -159,7 +159,7 @@ func TestStatusKeys(t *testing.T) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys(t, "the status", m, "active_slave", "carrier", "counters", "downdelay_ms", "duplex", "mac_address", "miimon_ms", "mode", "mtu",
+	wantKeys(t, "the status", m, "active_slave", "carrier", "counters", "downdelay_ms", "duplex", "failovers", "mac_address", "miimon_ms", "mode", "mtu",
 		"name", "options", "peer_notif_delay_ms", "primary", "primary_reselect", "slaves", "speed_mbps", "up", "updelay_ms", "warnings", "xmit_hash_policy")
 	wantKeys(t, "a slave", m["slaves"].([]any)[0].(map[string]any), "counters", "duplex", "enabled", "link_failure_count", "mac_address", "mii_status", "mtu",
 		"name", "perm_hwaddr", "prio", "queue_id", "receives", "speed_mbps", "state", "usable")

@@ -81,6 +81,9 @@ func format(body []byte, asJSON bool) ([]byte, error) {
 	return []byte(st.text()), nil
 }
 
+// shownFailovers is how many failovers are printed for people; --json has all.
+const shownFailovers = 10
+
 // text is the status for people.
 func (st *instanceStatus) text() string {
 	var b strings.Builder
@@ -106,6 +109,12 @@ func (st *instanceStatus) text() string {
 		fmt.Fprintf(t, "%s\t-\tabsent\t\t\t\t\t\t\t\n", name)
 	}
 	t.Flush()
+	if len(st.Failovers) > 0 {
+		fmt.Fprintln(&b, "\nfailovers, the latest first:")
+	}
+	for i := range min(len(st.Failovers), shownFailovers) {
+		fmt.Fprintf(&b, "  %s\n", st.Failovers[len(st.Failovers)-1-i])
+	}
 	for _, w := range st.Warnings {
 		fmt.Fprintf(&b, "\nwarning: %s\n", w)
 	}
