@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bondstack/bonding/flowmap"
 	"bondstack/bonding/rcu"
 	"bondstack/link"
 
@@ -67,6 +68,7 @@ type Bond struct {
 	leaving     []*slave     // being released: their counters are in no other sum
 	retired     totals       // counters of released slaves
 	failovers   failoverLog
+	draws       map[string]*flowmap.Draws // of xmit_hash_map consistent, by slave
 	closed      bool
 	onClose     func()
 

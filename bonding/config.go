@@ -24,6 +24,7 @@ type config struct {
 	reselect PrimaryReselect
 
 	policy          xmithash.Policy
+	hashMap         HashMap
 	packetsPerSlave uint32 // 0: random
 
 	numPeerNotif   uint32

@@ -52,7 +52,7 @@ func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *
 		return nil, err
 	}
 	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
-		queueID: o.QueueID, prio: o.Priority, room: offload.Room(ep), slot: b.freeSlot(), device: device}
+		queueID: o.QueueID, prio: o.Priority, weight: o.Weight, room: offload.Room(ep), slot: b.freeSlot(), device: device}
 	mtu, err := b.fitMTU(s)
 	if err != nil {
 		return nil, err
@@ -96,6 +96,8 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 		return fail(ErrInvalid, "the endpoint is nil")
 	case o.QueueID > maxQueueID:
 		return fail(ErrInvalid, "queue_id %d: allowed are 0 to %d", o.QueueID, maxQueueID)
+	case o.Weight > maxWeight:
+		return fail(ErrInvalid, "weight %d: allowed are 0 to %d", o.Weight, maxWeight)
 	case isBond && inner == b:
 		return fail(ErrLoop, "the endpoint is bond %s itself", b.Name())
 	case isBond && inner.holds(b, maxDepth):

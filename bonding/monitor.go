@@ -82,13 +82,13 @@ func (b *Bond) pass(now instant) {
 	proposals := make([]linkState, len(b.slaves))
 	changed := false
 	for i, s := range b.slaves {
-		was := s.usable()
+		was, speed := s.usable(), s.state.Speed
 		if s.goneUntil != 0 && now >= s.goneUntil {
 			s.goneUntil = 0
 		}
 		s.look()
 		s.noteLoss(was, now)
-		b.dirty = b.dirty || was != s.usable()
+		b.dirty = b.dirty || was != s.usable() || speed != s.state.Speed // weights are speeds
 		if !monitored {
 			continue
 		}

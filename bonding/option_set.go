@@ -218,6 +218,8 @@ func (b *Bond) Option(name string) (string, error) {
 		return o.get(&b.config), nil
 	case o.name == "active_slave":
 		return b.active.displayName(""), nil
+	case o.name == "weight":
+		return showWeights(b.slaves), nil
 	default: // queue_id
 		ids := make([]string, len(b.slaves))
 		for i, s := range b.slaves {
@@ -238,6 +240,9 @@ func (b *Bond) take(ch *change, now instant) {
 	}
 	for name, id := range ch.queues {
 		ch.slave(name).queueID = id
+	}
+	for name, weight := range ch.weights {
+		ch.slave(name).weight = weight
 	}
 	if old.allSlavesActive != b.config.allSlavesActive {
 		b.receiveOnBackups()

@@ -37,6 +37,7 @@ type change struct {
 
 	activate     *string           // active_slave; "" means none
 	queues       map[string]uint16 // queue_id by slave
+	weights      map[string]uint32 // weight by slave
 	primaryAgain bool              // primary was set: it takes over once
 	warnings     []string
 }
@@ -81,6 +82,8 @@ var optionTable = []option{
 	unavailable("broadcast_neighbor", onOff(0), lacpModes, 0),
 	lacpSwitch("lacp_strict", onOff(0), func(c *lacpConfig) *bool { return &c.strict }, false),
 	{name: "queue_id", set: setQueueID},
+	keyword("xmit_hash_map", keywords(hashMapNames...), func(c *config) *uint8 { return (*uint8)(&c.hashMap) }),
+	{name: "weight", set: setWeight},
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
 }
 

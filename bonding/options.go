@@ -43,6 +43,10 @@ type Options struct {
 	// XmitHashPolicy is what balance-xor and 802.3ad hash [xmit_hash_policy]. Default
 	// layer2.
 	XmitHashPolicy xmithash.Policy
+	// XmitHashMap is how that hash chooses a slave [xmit_hash_map, not in
+	// Linux]: modulo, as in Linux, or consistent, which moves few flows when
+	// slaves go and come. Default modulo.
+	XmitHashMap HashMap
 	// PacketsPerSlave is how many packets balance-rr sends on one slave before
 	// it goes on to the next [packets_per_slave], 1 to 65535. Default 1;
 	// negative picks a slave at random for each packet (Linux: 0).
@@ -160,6 +164,7 @@ func (o *Options) values() (map[string]string, error) {
 	count("min_links", o.MinLinks, false)
 	count("primary_reselect", int(o.PrimaryReselect), false)
 	count("xmit_hash_policy", int(o.XmitHashPolicy), false)
+	count("xmit_hash_map", int(o.XmitHashMap), false)
 	count("rx_dedup", int(o.RxDedup), false)
 	if o.Primary != "" {
 		v["primary"] = o.Primary

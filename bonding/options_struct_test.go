@@ -47,6 +47,7 @@ func TestOptionsFields(t *testing.T) {
 		{"set", bonding.Options{XmitHashPolicy: xmithash.Encap34}, "xmit_hash_policy", "encap3+4 4"},
 		{"set", bonding.Options{AllSlavesActive: true}, "all_slaves_active", "1"},
 		{"more than there are", bonding.Options{MinLinks: 100000}, "min_links", "100000"},
+		{"set", bonding.Options{XmitHashMap: bonding.HashConsistent}, "xmit_hash_map", "consistent 1"},
 		{"set", bonding.Options{RxDedup: bonding.DedupOn}, "rx_dedup", "on 2"},
 		{"set", bonding.Options{Mode: bonding.Broadcast}, "mode", "broadcast 3"},
 	} {

@@ -174,6 +174,7 @@ func (w *walk) option(name string) {
 		{"miimon", "100", "10", "0", "100"}, {"updelay", "0", "100", "300"}, {"downdelay", "0", "100", "300"},
 		{"primary_reselect", "0", "1", "2"}, {"all_slaves_active", "0", "1"}, {"num_grat_arp", "0", "1", "3"}, {"peer_notif_delay", "0", "200"},
 		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"},
+		{"xmit_hash_map", "0", "1"}, {"weight", name + ":5", name + ":0"},
 		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3"}, {"min_links", "9", "-1"},
 	}
 	o := options[w.rnd.IntN(len(options))]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"bondstack/bonding/flowmap"
 	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -22,6 +23,10 @@ type SlaveOptions struct {
 	// QueueID is shown in the status [queue_id], 0 to 16. gVisor's packets
 	// carry no queue mapping, so none is ever matched. Default 0.
 	QueueID uint16
+	// Weight is the slave's weight in xmit_hash_map consistent [weight, not in
+	// Linux], 1 to 1000000000. Default 0: its speed in Mbit/s, and the greatest
+	// of the others' where it does not know it.
+	Weight uint32
 	// Disabled keeps the slave out of use whatever its link says, until
 	// SetSlaveEnabled.
 	Disabled bool
@@ -35,6 +40,9 @@ type SlaveOptions struct {
 
 // maxQueueID is the number of transmit queues of a Linux bond (tx_queues).
 const maxQueueID = 16
+
+// maxWeight is a speed of 1 Pbit/s.
+const maxWeight = 1_000_000_000
 
 // slave is one link of a bond. The first group never changes after enslaving
 // and is read by the data path; the second belongs to the control side.
@@ -76,6 +84,8 @@ type slave struct {
 	failures   uint32
 	queueID    uint16
 	prio       int32
+	weight     uint32 // 0: by speed
+	draws      *flowmap.Draws
 	// actorPortPrio is LACP's port priority.
 	actorPortPrio uint16
 	distributes   bool // LACP lets it send, as was told last

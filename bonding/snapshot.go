@@ -1,6 +1,7 @@
 package bonding
 
 import (
+	"bondstack/bonding/flowmap"
 	"bondstack/bonding/xmithash"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -41,6 +42,7 @@ type snapshot struct {
 	unmarked writeFunc
 
 	hash            xmithash.Func
+	flows           *flowmap.Table // to usable; nil: modulo
 	packetsPerSlave uint32
 	// bond holds what outlives a snapshot: the turn's counter, counters of
 	// drops, the source of randomness.
@@ -95,6 +97,7 @@ func (b *Bond) build() *snapshot {
 			s.usable = append(s.usable, sl)
 		}
 	}
+	s.flows = b.flowTable(s.usable)
 	s.turn = turns(s.all)
 	s.standby = standby(s.up, s.active)
 	s.serving = s.serves(b.config.mode.info())

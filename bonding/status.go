@@ -54,6 +54,7 @@ type SlaveStatus struct {
 	MTU              uint32    `json:"mtu"`
 	Priority         int32     `json:"prio"`
 	QueueID          uint16    `json:"queue_id"`
+	Weight           uint32    `json:"weight"` // 0: by speed
 	Receives         bool      `json:"receives"` // frames from it are delivered
 	Counters         Counters  `json:"counters"`
 	LACP             *LACPPort `json:"lacp,omitempty"`
@@ -140,7 +141,7 @@ func (s *slave) status() SlaveStatus {
 		Usable: s.state.Usable(), Enabled: !s.disabled,
 		SpeedMbps: knownSpeed(s.state), Duplex: s.state.Duplex.String(),
 		LinkFailureCount: s.failures, PermHWAddr: s.permMAC.String(), MACAddress: s.ep.LinkAddress().String(),
-		MTU: s.ep.MTU(), Priority: s.prio, QueueID: s.queueID, Receives: !s.rxInactive,
+		MTU: s.ep.MTU(), Priority: s.prio, QueueID: s.queueID, Weight: s.weight, Receives: !s.rxInactive,
 		Counters: t.counters(),
 	}
 	if s.backup {

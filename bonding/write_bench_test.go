@@ -21,6 +21,7 @@ var writeModes = []struct {
 	{"active-backup", bonding.Options{Mode: bonding.ActiveBackup}},
 	{"balance-xor/layer2", bonding.Options{Mode: bonding.BalanceXOR, XmitHashPolicy: xmithash.Layer2}},
 	{"balance-xor/layer3+4", bonding.Options{Mode: bonding.BalanceXOR, XmitHashPolicy: xmithash.Layer34}},
+	{"balance-xor/consistent", bonding.Options{Mode: bonding.BalanceXOR, XmitHashPolicy: xmithash.Layer34, XmitHashMap: bonding.HashConsistent}},
 	{"broadcast", bonding.Options{Mode: bonding.Broadcast}},
 }
 
