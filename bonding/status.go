@@ -54,7 +54,7 @@ type SlaveStatus struct {
 	MTU              uint32    `json:"mtu"`
 	Priority         int32     `json:"prio"`
 	QueueID          uint16    `json:"queue_id"`
-	Weight           uint32    `json:"weight"` // 0: by speed
+	Weight           uint32    `json:"weight"`   // 0: by speed
 	Receives         bool      `json:"receives"` // frames from it are delivered
 	Counters         Counters  `json:"counters"`
 	LACP             *LACPPort `json:"lacp,omitempty"`
