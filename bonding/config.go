@@ -20,6 +20,9 @@ type config struct {
 	updelay   uint32        // passes
 	downdelay uint32        // passes
 
+	rule MonitorRule
+	arp  arpConfig
+
 	primary  string
 	reselect PrimaryReselect
 
@@ -58,6 +61,7 @@ func defaults() config {
 		numPeerNotif:    1,
 		resendIGMP:      1,
 		lpInterval:      1,
+		arp:             arpConfig{missedMax: defaultMissedMax},
 		lacp:            lacpConfig{sysPrio: lacp.DefaultSystemPriority},
 	}
 }

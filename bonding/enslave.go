@@ -197,6 +197,7 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	b.dirty = true
 	b.headers.Store(max(b.headers.Load(), uint32(s.ep.MaxHeaderLength())))
 	s.link, s.until = b.firstLink(s, now)
+	s.verdicts.all(s.link)
 	if s.link != linkDown {
 		s.lastLinkUp = now
 	}

@@ -15,6 +15,7 @@ func (b *Bond) changeActive(next *slave, now instant) {
 		if next.link == linkBack {
 			b.log(levelInfo, "slave %s: link is up, %v before its updelay is over", next.name, time.Duration(next.until-now))
 			next.link, next.until = linkUp, now
+			next.verdicts.all(linkUp)
 			b.linkEvent(next, linkBack)
 		}
 	}

@@ -92,12 +92,15 @@ func (b *Bond) pass(now instant) {
 		if !monitored {
 			continue
 		}
-		next, bypassed := s.inspect(s.usable(), in)
+		mine := s.linkMachine
+		mine.link = b.view(s, monitorMII)
+		next, bypassed := mine.inspect(s.usable(), in)
+		s.until, s.waited = mine.until, mine.waited
 		if bypassed {
 			in.ignoreDelay = false
 		}
-		proposals[i] = next
-		changed = changed || next != s.link
+		proposals[i] = b.say(s, monitorMII, next)
+		changed = changed || proposals[i] != s.link
 	}
 	if changed {
 		b.commit(proposals, now)
@@ -155,8 +158,9 @@ func (b *Bond) commit(proposals []linkState, now instant) {
 	}
 }
 
-// propose commits a proposal for one slave.
+// propose commits a proposal for one slave, over the heads of its monitors.
 func (b *Bond) propose(s *slave, next linkState, now instant) {
+	s.verdicts.all(next)
 	proposals := make([]linkState, len(b.slaves))
 	for i, other := range b.slaves {
 		proposals[i] = other.link
@@ -217,7 +221,7 @@ func (b *Bond) arm(now instant) {
 	}
 	if b.nextPass != 0 {
 		for _, s := range b.slaves {
-			if s.link == linkFail || s.link == linkBack {
+			if l := b.view(s, monitorMII); l == linkFail || l == linkBack {
 				earlier(s.until)
 			}
 		}

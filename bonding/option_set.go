@@ -29,22 +29,10 @@ func (ch *change) apply(values map[string]string) error {
 			}
 		}
 	}
-	if err := exclusive(values); err != nil {
+	if err := ch.exclusive(values); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// exclusive refuses one message with both monitors, as netlink does.
-func exclusive(values map[string]string) error {
-	nonzero := func(name string) bool {
-		v, err := strconv.ParseUint(strings.TrimSpace(values[name]), 10, 64)
-		return err == nil && v != 0
-	}
-	if nonzero("miimon") && nonzero("arp_interval") {
-		return &OptionError{"arp_interval", values["arp_interval"], "miimon and arp_interval exclude each other", ErrInvalid}
-	}
-	return nil
 }
 
 // set checks one option in Linux's order (mode, empty, down, value, its own
@@ -94,6 +82,7 @@ func setMode(ch *change, text string) error {
 		return &OptionError{Reason: "mode " + m.String() + " is not here yet; available are " + joinModes(AvailableModes()), Err: ErrUnavailable}
 	}
 	ch.mode = m
+	ch.monitorsOfMode()
 	return nil
 }
 
@@ -249,6 +238,9 @@ func (b *Bond) take(ch *change, now instant) {
 	}
 	if old.miimon != b.config.miimon {
 		b.miimonChanged(now)
+	}
+	if old.monitors() != b.config.monitors() || old.rule != b.config.rule {
+		b.monitorsChanged()
 	}
 	if ch.primaryAgain {
 		b.rematchPrimary()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"bondstack/bonding/xmithash"
@@ -46,19 +45,18 @@ type change struct {
 // netlink message; the order matters where one option needs another.
 var optionTable = []option{
 	{name: "mode", empty: true, down: true, set: setMode, get: func(c *config) string { return modeNumber.show(uint64(c.mode)) }},
+	keyword("monitor_rule", keywords(monitorRuleNames...), func(c *config) *uint8 { return (*uint8)(&c.rule) }),
 	{name: "active_slave", modes: primaryModes, set: setActiveSlave},
-	numeric("miimon", fromZero(int31, 100), func(c *config, v uint64) {
-		c.miimon = time.Duration(v) * time.Millisecond
-	}, func(c *config) uint64 { return ms(c.miimon) }),
+	numeric("miimon", fromZero(int31, 100), (*config).setMIIMon, func(c *config) uint64 { return ms(c.miimon) }),
 	delay("updelay", int31, func(c *config) *uint32 { return &c.updelay }),
 	delay("downdelay", int31, func(c *config) *uint32 { return &c.downdelay }),
 	delay("peer_notif_delay", 300000, func(c *config) *uint32 { return &c.peerNotifDelay }),
 	unavailable("use_carrier", number{least: 1, greatest: 1, names: []named{{"on", 1}}}, nil, 1),
-	unavailable("arp_interval", fromZero(int31, 0), arpModes, 0),
-	targets("arp_ip_target"),
-	targets("ns_ip6_target"),
-	unavailable("arp_validate", keywords("none", "active", "backup", "all", "filter", "filter_active", "filter_backup"), arpModes, 0),
-	unavailable("arp_all_targets", keywords("any", "all"), nil, 0),
+	arpInterval(),
+	arpIPTarget(),
+	nsIP6Target(),
+	arpValidate(),
+	arpAllTargets(),
 	{name: "primary", modes: primaryModes, set: setPrimary, get: func(c *config) string { return c.primary }},
 	keyword("primary_reselect", keywords(reselectNames...), func(c *config) *uint8 { return (*uint8)(&c.reselect) }),
 	unavailable("fail_over_mac", keywords("none", "active", "follow"), nil, 0),
@@ -77,7 +75,7 @@ var optionTable = []option{
 	whileDown(lacpNumber("ad_user_port_key", number{greatest: 1023, names: []named{minval(0), maxval(1023)}}, func(c *lacpConfig) *uint16 { return &c.userKey })),
 	{name: "ad_actor_system", modes: lacpModes, set: setActorSystem, get: showActorSystem},
 	unavailable("tlb_dynamic_lb", onOff(1), lbModes, 1),
-	unavailable("arp_missed_max", number{least: 1, greatest: 255, names: []named{minval(1), maxval(255), byDefault(2)}}, arpModes, 2),
+	arpMissedMax(),
 	whileDown(lacpSwitch("coupled_control", onOff(1), func(c *lacpConfig) *bool { return &c.independent }, true)),
 	unavailable("broadcast_neighbor", onOff(0), lacpModes, 0),
 	lacpSwitch("lacp_strict", onOff(0), func(c *lacpConfig) *bool { return &c.strict }, false),
@@ -192,17 +190,6 @@ func unavailable(name string, n number, in []Mode, value uint64) option {
 		return nil
 	}
 	return o
-}
-
-// targets is a list of addresses to probe, which needs the ARP monitor.
-func targets(name string) option {
-	return option{name: name, get: func(*config) string { return "" },
-		set: func(ch *change, text string) error {
-			if strings.TrimSpace(text) == "" {
-				return nil
-			}
-			return &OptionError{Reason: "there is no ARP monitor yet; leave it empty", Err: ErrUnavailable}
-		}}
 }
 
 func (ch *change) warn(format string, args ...any) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,26 +51,33 @@ var optionCases = []struct {
 	{name: "use_carrier", in: "balance-rr", initial: "1",
 		accepts: map[string]string{"1": "1", "on": "1"},
 		refuses: map[string]error{"0": errInvalid, "off": errInvalid, "2": errInvalid}},
-	{name: "arp_interval", in: "balance-rr", initial: "0",
-		accepts: map[string]string{"0": "0", "off": "0", "default": "0"},
-		refuses: map[string]error{"1": errAbsent, "2147483647": errAbsent, "maxval": errAbsent, "2147483648": errInvalid, "-1": errInvalid}},
-	{name: "arp_ip_target", in: "balance-rr", initial: "",
-		accepts: map[string]string{"": "", "\n": ""},
-		refuses: map[string]error{"+10.0.0.1": errAbsent, "-10.0.0.1": errAbsent, "x": errAbsent}},
-	{name: "ns_ip6_target", in: "balance-rr", initial: "",
-		accepts: map[string]string{"": ""},
-		refuses: map[string]error{"fd00::1": errAbsent}},
-	{name: "arp_validate", in: "balance-rr", initial: "none 0",
-		accepts: map[string]string{"none": "none 0", "0": "none 0", "default": "none 0"},
-		refuses: map[string]error{"active": errAbsent, "1": errAbsent, "backup": errAbsent, "2": errAbsent, "all": errAbsent, "3": errAbsent,
-			"filter": errAbsent, "4": errAbsent, "filter_active": errAbsent, "5": errAbsent, "filter_backup": errAbsent, "6": errAbsent,
-			"7": errInvalid, "some": errInvalid}},
-	{name: "arp_all_targets", in: "balance-rr", initial: "any 0",
-		accepts: map[string]string{"any": "any 0", "0": "any 0", "default": "any 0"},
-		refuses: map[string]error{"all": errAbsent, "1": errAbsent, "2": errInvalid}},
-	{name: "arp_missed_max", in: "balance-rr", initial: "2",
-		accepts: map[string]string{"2": "2", "default": "2"},
-		refuses: map[string]error{"1": errAbsent, "255": errAbsent, "minval": errAbsent, "maxval": errAbsent, "0": errInvalid, "256": errInvalid}},
+	{name: "monitor_rule", in: "802.3ad", initial: "exclusive 0",
+		accepts: map[string]string{"exclusive": "exclusive 0", "any": "any 1", "all": "all 2", "0": "exclusive 0", "1": "any 1", "2": "all 2", "default": "exclusive 0"},
+		refuses: map[string]error{"3": errInvalid, "both": errInvalid, "": errInvalid}},
+	{name: "arp_interval", in: "balance-rr", elsewhere: "802.3ad", initial: "0",
+		accepts: map[string]string{"0": "0", "1": "1", "2147483647": "2147483647", "off": "0", "maxval": "2147483647", "default": "0"},
+		refuses: map[string]error{"2147483648": errInvalid, "-1": errInvalid, "minval": errInvalid, "on": errInvalid}},
+	{name: "arp_ip_target", in: "802.3ad", initial: "",
+		accepts: map[string]string{"": "", "\n": "", "10.0.0.1": "10.0.0.1", "10.0.0.1,10.0.0.2\n": "10.0.0.1 10.0.0.2", "10.0.0.2 \t10.0.0.1": "10.0.0.2 10.0.0.1",
+			"0.1.2.3,127.0.0.1,224.0.0.1": "0.1.2.3 127.0.0.1 224.0.0.1", addresses("10.0.0.", 16): strings.ReplaceAll(addresses("10.0.0.", 16), ",", " ")},
+		refuses: map[string]error{"0.0.0.0": errInvalid, "255.255.255.255": errInvalid, "10.0.0.1,10.0.0.1": errInvalid, "10.0.0": errInvalid, "x": errInvalid,
+			"fd00::1": errInvalid, "::ffff:10.0.0.1": errInvalid, addresses("10.0.0.", 17): errInvalid, "10.0.0.1,+10.0.0.2": errInvalid,
+			"+": bonding.ErrPrecondition, "+10.0": bonding.ErrPrecondition, "-x": bonding.ErrPrecondition, "-10.9.9.9": errInvalid, "+0.0.0.0": errInvalid}},
+	{name: "ns_ip6_target", in: "802.3ad", initial: "",
+		accepts: map[string]string{"": "", "fd00::1": "fd00::1", "FD00:0::1,fe80::1": "fd00::1 fe80::1", addresses("fd00::", 16): strings.ReplaceAll(addresses("fd00::", 16), ",", " ")},
+		refuses: map[string]error{"::": errInvalid, "::1": errInvalid, "ff02::1": errInvalid, "10.0.0.1": errInvalid, "::ffff:10.0.0.1": errInvalid, "fe80::1%eth0": errInvalid,
+			"fd00::1,fd00::1": errInvalid, addresses("fd00::", 17): errInvalid, "+fd00::1:": bonding.ErrPrecondition, "-fd00::99": errInvalid}},
+	{name: "arp_validate", in: "balance-rr", elsewhere: "802.3ad", initial: "none 0",
+		accepts: map[string]string{"none": "none 0", "0": "none 0", "default": "none 0", "active": "active 1", "1": "active 1", "backup": "backup 2", "2": "backup 2",
+			"all": "all 3", "3": "all 3", "filter": "filter 4", "4": "filter 4", "filter_active": "filter_active 5", "5": "filter_active 5",
+			"filter_backup": "filter_backup 6", "6": "filter_backup 6"},
+		refuses: map[string]error{"7": errInvalid, "some": errInvalid, "-1": errInvalid}},
+	{name: "arp_all_targets", in: "802.3ad", initial: "any 0",
+		accepts: map[string]string{"any": "any 0", "0": "any 0", "default": "any 0", "all": "all 1", "1": "all 1"},
+		refuses: map[string]error{"2": errInvalid, "none": errInvalid}},
+	{name: "arp_missed_max", in: "balance-rr", elsewhere: "802.3ad", initial: "2",
+		accepts: map[string]string{"1": "1", "2": "2", "255": "255", "minval": "1", "maxval": "255", "default": "2"},
+		refuses: map[string]error{"0": errInvalid, "256": errInvalid, "off": errInvalid, "-1": errInvalid}},
 	{name: "num_grat_arp", in: "balance-rr", initial: "1",
 		accepts: map[string]string{"0": "0", "255": "255", "off": "0", "maxval": "255", "default": "1"},
 		refuses: map[string]error{"256": errInvalid, "-1": errInvalid}},
@@ -144,6 +152,15 @@ var optionCases = []struct {
 	{name: "rx_dedup", in: "balance-rr", initial: "auto 0",
 		accepts: map[string]string{"auto": "auto 0", "off": "off 1", "on": "on 2", "0": "auto 0", "1": "off 1", "2": "on 2", "default": "auto 0"},
 		refuses: map[string]error{"3": errInvalid, "yes": errInvalid}},
+}
+
+// addresses is a list of n addresses.
+func addresses(prefix string, n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = prefix + strconv.Itoa(i+1)
+	}
+	return strings.Join(list, ",")
 }
 
 // Every option of the table has a case, but for those with two names.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	"bondstack/bonding/xmithash"
@@ -32,6 +34,32 @@ type Options struct {
 	// DownDelay is how long a link has to be down before its slave counts as
 	// down [downdelay]. It is rounded down to a multiple of MIIMon. Default 0.
 	DownDelay time.Duration
+
+	// MonitorRule is what becomes of a slave when several monitors judge its
+	// link [monitor_rule, not in Linux]. Default exclusive: only one of MIIMon
+	// and ARPInterval may be set.
+	MonitorRule MonitorRule
+	// ARPInterval is how often targets are asked whether they are there
+	// [arp_interval], in whole milliseconds: the ARP monitor, which finds
+	// failures that leave the carrier. Unless MonitorRule lets both run, MIIMon
+	// is off then. Default off. Only in balance-rr, active-backup, balance-xor
+	// and broadcast.
+	ARPInterval time.Duration
+	// ARPIPTargets are the IPv4 addresses that are asked [arp_ip_target], at
+	// most 16.
+	ARPIPTargets []netip.Addr
+	// NSIP6Targets are the IPv6 addresses that are asked [ns_ip6_target], at
+	// most 16.
+	NSIP6Targets []netip.Addr
+	// ARPValidate is which received frames are evidence that a link works
+	// [arp_validate]. Default none: any frame is.
+	ARPValidate ARPValidate
+	// ARPAllTargets has a link of active-backup work only while all targets are
+	// heard [arp_all_targets all], where frames are validated. Default: any.
+	ARPAllTargets bool
+	// ARPMissedMax is how many intervals a link may be silent [arp_missed_max],
+	// 1 to 255. Default 2.
+	ARPMissedMax int
 
 	// Primary is the slave that is active whenever it can be [primary]. It
 	// need not be there yet. Only in modes with an active slave.
@@ -159,6 +187,19 @@ func (o *Options) values() (map[string]string, error) {
 	ms("updelay", o.UpDelay, false)
 	ms("downdelay", o.DownDelay, false)
 	ms("peer_notif_delay", o.PeerNotifDelay, false)
+	ms("arp_interval", o.ARPInterval, false)
+	count("monitor_rule", int(o.MonitorRule), false)
+	count("arp_validate", int(o.ARPValidate), false)
+	count("arp_missed_max", o.ARPMissedMax, false)
+	if len(o.ARPIPTargets) > 0 {
+		v["arp_ip_target"] = strings.Join(addressTexts(o.ARPIPTargets), ",")
+	}
+	if len(o.NSIP6Targets) > 0 {
+		v["ns_ip6_target"] = strings.Join(addressTexts(o.NSIP6Targets), ",")
+	}
+	if o.ARPAllTargets {
+		v["arp_all_targets"] = "all"
+	}
 	count("packets_per_slave", o.PacketsPerSlave, true)
 	count("num_grat_arp", o.NumGratARP, true)
 	count("min_links", o.MinLinks, false)
@@ -181,6 +222,9 @@ func (o *Options) config() (config, error) {
 	values, err := o.values()
 	errs := []error{err}
 	ch := change{config: defaults()}
+	if o.ARPInterval > 0 && o.MonitorRule == MonitorExclusive {
+		ch.miimon = 0 // unless it is set, which is refused
+	}
 	errs = append(errs, ch.apply(values))
 	if o.MTU != 0 && (o.MTU < minMTU || o.MTU > maxMTU) {
 		errs = append(errs, fmt.Errorf("MTU %d: %w: allowed are %d to %d", o.MTU, ErrMTU, minMTU, maxMTU))

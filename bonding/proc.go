@@ -31,6 +31,12 @@ func (st *Status) WriteProc(w io.Writer) error {
 	line("Up Delay (ms)", st.UpDelayMs)
 	line("Down Delay (ms)", st.DownDelayMs)
 	line("Peer Notification Delay (ms)", st.PeerNotifMs)
+	if st.ARPIntervalMs > 0 {
+		line("ARP Polling Interval (ms)", st.ARPIntervalMs)
+		line("ARP Missed Max", st.ARPMissedMax)
+		procTargets(&t, "ARP IP target/s (n.n.n.n form)", st.ARPIPTargets)
+		procTargets(&t, "NS IPv6 target/s (xx::xx form)", st.NSIP6Targets)
+	}
 	if st.LACP != nil {
 		st.LACP.proc(st, &t)
 	}
@@ -43,6 +49,14 @@ func (st *Status) WriteProc(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, t.String())
 	return err
+}
+
+func procTargets(t *strings.Builder, label string, list []string) {
+	t.WriteString(label + ":")
+	if len(list) > 0 {
+		t.WriteString(" " + strings.Join(list, ", "))
+	}
+	t.WriteByte('\n')
 }
 
 // procPrimary is the primary slave if it is there, as Linux shows it.

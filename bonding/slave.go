@@ -72,6 +72,7 @@ type slave struct {
 	name string
 	linkMachine
 	state      link.State // as last looked at
+	verdicts   verdicts
 	lastLinkUp instant
 	backup     bool // role
 	rxInactive bool // receive is suppressed

@@ -25,6 +25,12 @@ type Status struct {
 	UpDelayMs       uint64            `json:"updelay_ms"`
 	DownDelayMs     uint64            `json:"downdelay_ms"`
 	PeerNotifMs     uint64            `json:"peer_notif_delay_ms"`
+	MonitorRule     string            `json:"monitor_rule"`
+	ARPIntervalMs   uint64            `json:"arp_interval_ms"` // 0: no ARP monitor
+	ARPMissedMax    uint32            `json:"arp_missed_max"`
+	ARPValidate     string            `json:"arp_validate"`
+	ARPIPTargets    []string          `json:"arp_ip_targets"`
+	NSIP6Targets    []string          `json:"ns_ip6_targets"`
 	Options         map[string]string `json:"options"` // all, as SetOption reads them
 	Counters        Counters          `json:"counters"`
 	Slaves          []SlaveStatus     `json:"slaves"`   // in the order of enslaving
@@ -41,23 +47,24 @@ type Status struct {
 
 // SlaveStatus is the state of one slave.
 type SlaveStatus struct {
-	Name             string    `json:"name"`
-	State            string    `json:"state"`      // active or backup
-	MIIStatus        string    `json:"mii_status"` // up, going down, down or going back
-	Usable           bool      `json:"usable"`     // the link itself says that frames can pass
-	Enabled          bool      `json:"enabled"`    // not disabled by hand
-	SpeedMbps        *uint32   `json:"speed_mbps"` // null where unknown
-	Duplex           string    `json:"duplex"`
-	LinkFailureCount uint32    `json:"link_failure_count"`
-	PermHWAddr       string    `json:"perm_hwaddr"`
-	MACAddress       string    `json:"mac_address"`
-	MTU              uint32    `json:"mtu"`
-	Priority         int32     `json:"prio"`
-	QueueID          uint16    `json:"queue_id"`
-	Weight           uint32    `json:"weight"`   // 0: by speed
-	Receives         bool      `json:"receives"` // frames from it are delivered
-	Counters         Counters  `json:"counters"`
-	LACP             *LACPPort `json:"lacp,omitempty"`
+	Name             string            `json:"name"`
+	State            string            `json:"state"`      // active or backup
+	MIIStatus        string            `json:"mii_status"` // up, going down, down or going back
+	Usable           bool              `json:"usable"`     // the link itself says that frames can pass
+	Enabled          bool              `json:"enabled"`    // not disabled by hand
+	SpeedMbps        *uint32           `json:"speed_mbps"` // null where unknown
+	Duplex           string            `json:"duplex"`
+	LinkFailureCount uint32            `json:"link_failure_count"`
+	PermHWAddr       string            `json:"perm_hwaddr"`
+	MACAddress       string            `json:"mac_address"`
+	MTU              uint32            `json:"mtu"`
+	Priority         int32             `json:"prio"`
+	QueueID          uint16            `json:"queue_id"`
+	Weight           uint32            `json:"weight"`   // 0: by speed
+	Receives         bool              `json:"receives"` // frames from it are delivered
+	Monitors         map[string]string `json:"monitors"` // what each says: up, going_down, down, going_back or unknown
+	Counters         Counters          `json:"counters"`
+	LACP             *LACPPort         `json:"lacp,omitempty"`
 }
 
 // Counters count frames and bytes with their Ethernet headers, and drops by
@@ -106,7 +113,9 @@ func (b *Bond) Status() Status {
 		Primary: c.primary, PrimaryReselect: c.reselect.String(), XmitHashPolicy: c.policy.String(),
 		MIIMonMs: ms(c.miimon), UpDelayMs: ms(c.passes(c.updelay)), DownDelayMs: ms(c.passes(c.downdelay)),
 		PeerNotifMs: ms(c.passes(c.peerNotifDelay)),
-		Options:     map[string]string{}, Warnings: b.warnings(),
+		MonitorRule: c.rule.String(), ARPIntervalMs: ms(c.arp.interval), ARPMissedMax: c.arp.missedMax, ARPValidate: c.arp.validate.String(),
+		ARPIPTargets: addressTexts(c.arp.targets.V4), NSIP6Targets: addressTexts(c.arp.targets.V6),
+		Options: map[string]string{}, Warnings: b.warnings(),
 		Failovers: b.failovers.show(b.lostFrames(b.slaves)),
 		Slaves:    make([]SlaveStatus, 0, len(b.slaves)),
 		showsHash: mode.hash, showsPrimary: mode.primary, primaryHere: b.primary != nil,
@@ -123,6 +132,7 @@ func (b *Bond) Status() Status {
 	for _, s := range b.slaves {
 		sum.add(s)
 		st.Slaves = append(st.Slaves, s.status())
+		st.Slaves[len(st.Slaves)-1].Monitors = b.verdictWords(s)
 	}
 	if c.mode == IEEE8023AD {
 		b.addLACPStatus(&st)
