@@ -143,13 +143,14 @@ func (a *aggregation) give(s *slave, receive, transmit bool) {
 
 // tell tells of a port that begins to send data or ends. With the first that
 // does the neighbours are told of the bond: it had a carrier before, but could
-// not send.
+// not send. With broadcast_neighbor they are told with each, since the switch
+// behind the port may know nothing of the bond.
 func (a *aggregation) tell(s *slave, distributes bool, now instant) {
 	if s.distributes == distributes {
 		return
 	}
 	b := a.bond
-	if distributes && !b.anyDistributes() {
+	if distributes && (b.config.lacp.broadcastNeighbor || !b.anyDistributes()) {
 		b.notify.start(b.config.numPeerNotif, now)
 	}
 	s.distributes = distributes

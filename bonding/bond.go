@@ -76,6 +76,7 @@ type Bond struct {
 	nextPass instant
 	armed    instant // what the timer is set to
 	notify   notifier
+	resend   resender
 	dirty    bool     // the snapshot is older than the state
 	after    []func() // to run once mu is free
 
@@ -83,10 +84,11 @@ type Bond struct {
 	// mu held.
 	setting atomic.Bool
 
-	stateSubs  subscribers // link.StateEndpoint
-	notifySubs subscribers // link.Notifier
-	changeSubs subscribers // link.ChangeReporter
-	events     eventLog
+	stateSubs      subscribers // link.StateEndpoint
+	notifySubs     subscribers // link.Notifier
+	membershipSubs subscribers // link.MembershipNotifier
+	changeSubs     subscribers // link.ChangeReporter
+	events         eventLog
 }
 
 var (
@@ -171,6 +173,7 @@ func (b *Bond) settle(now instant) {
 	b.updateAggregation(now)
 	b.updateCarrier(now)
 	b.announce(now)
+	b.resendMemberships(now)
 	b.updateCopies(now)
 	if b.dirty {
 		b.dirty = false

@@ -23,8 +23,9 @@ type config struct {
 	rule MonitorRule
 	arp  arpConfig
 
-	primary  string
-	reselect PrimaryReselect
+	primary     string
+	reselect    PrimaryReselect
+	failOverMAC FailOverMAC
 
 	policy          xmithash.Policy
 	hashMap         HashMap
@@ -51,6 +52,8 @@ type lacpConfig struct {
 	userKey     uint16            // ad_user_port_key
 	independent bool              // coupled_control off
 	strict      bool              // lacp_strict
+	// broadcastNeighbor is broadcast_neighbor.
+	broadcastNeighbor bool
 }
 
 // defaults returns the options of a new bond: Linux's, but for miimon.
@@ -75,10 +78,13 @@ func (c *config) dedup() bool {
 // miimon is more than a Duration holds.
 const longest = time.Duration(1 << 62)
 
-// passes returns how long n passes of the monitor last.
-func (c *config) passes(n uint32) time.Duration {
-	if n != 0 && c.miimon > longest/time.Duration(n) {
+// passes returns how long n passes of miimon last.
+func (c *config) passes(n uint32) time.Duration { return times(n, c.miimon) }
+
+// times returns n times d, or the longest delay.
+func times(n uint32, d time.Duration) time.Duration {
+	if n != 0 && d > longest/time.Duration(n) {
 		return longest
 	}
-	return time.Duration(n) * c.miimon
+	return time.Duration(n) * d
 }

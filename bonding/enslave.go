@@ -37,8 +37,11 @@ func (b *Bond) enslave(name string, ep stack.LinkEndpoint, o SlaveOptions, devic
 	if err != nil {
 		return err
 	}
+	stopNews := b.forwardNews(s)
+	s.cancel = stopNews
 	if e, ok := ep.(link.StateEndpoint); ok {
-		s.cancel = e.SubscribeLinkState(func() { b.linkChanged(s) })
+		stopState := e.SubscribeLinkState(func() { b.linkChanged(s) })
+		s.cancel = func() { stopState(); stopNews() }
 		b.linkChanged(s) // what changed before the subscription
 	}
 	return nil
@@ -164,28 +167,10 @@ func (b *Bond) fitMTU(s *slave) (uint32, error) {
 // adoptsMTU reports whether the bond has no MTU of its own until a slave comes.
 func (b *Bond) adoptsMTU() bool { return !b.mtuFixed && len(b.slaves) == 0 }
 
-// fitAddress gives a slave the bond's MAC address; the first slave of a bond
-// without one of its own gives it its own.
-func (b *Bond) fitAddress(s *slave) error {
-	s.permMAC = s.ep.LinkAddress()
-	b.mu.Lock()
-	mac := b.mac
-	if !b.macFixed && checkAddress(s.permMAC) == nil {
-		mac = s.permMAC
-	}
-	b.mu.Unlock()
-	if s.setMAC(mac) != nil {
-		return &SlaveError{"enslave", s.name, fmt.Sprintf("it keeps %s and does not take the bond's %s", s.permMAC, mac), ErrAddress}
-	}
-	return nil
-}
-
 // admit makes an attached slave, which has been given an MTU, a member.
 func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	s.device.admitted(s)
-	if !b.macFixed && checkAddress(s.permMAC) == nil {
-		b.mac, b.macFixed = s.permMAC, true
-	}
+	b.adoptAddress(s)
 	if b.adoptsMTU() {
 		b.mtu.Store(mtu)
 	}
@@ -229,7 +214,9 @@ func (b *Bond) catchUp(s *slave, mtu uint32) {
 			b.warn("slave %s: MTU %d is not taken, it stays at %d", s.name, want, got)
 		}
 	}
-	b.warnError(s.setMAC(b.mac))
+	if b.config.macPolicy() == FailOverMACNone {
+		b.warnError(s.setMAC(b.mac))
+	}
 }
 
 // promiscuousAs gives a new slave the bond's promiscuity.
@@ -312,8 +299,9 @@ func (b *Bond) changeMTU(mtu uint32) error {
 func (b *Bond) MTURange() (least, greatest uint32) { return minMTU, maxMTU }
 
 // SetLinkAddress sets the MAC address of the bond and of every slave. Where a
-// slave does not take it, all go back, and the status says so. It implements
-// stack.LinkEndpoint.
+// slave does not take it, all go back, and the status says so. Where the slaves
+// decide (fail_over_mac active and follow) nothing happens, as in Linux, but for
+// a warning. It implements stack.LinkEndpoint.
 func (b *Bond) SetLinkAddress(addr tcpip.LinkAddress) {
 	b.report(b.ChangeLinkAddress(addr))
 }
@@ -324,7 +312,13 @@ func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
 		return fmt.Errorf("bond %s: %w", b.Name(), err)
 	}
 	var err error
-	b.control(func(instant) { b.set(func() { err = b.changeLinkAddress(addr) }) })
+	b.control(func(instant) {
+		if policy := b.config.macPolicy(); policy != FailOverMACNone {
+			b.warn("link address %s is not taken: fail_over_mac is %s, and the slaves' addresses decide", addr, policy)
+			return
+		}
+		b.set(func() { err = b.changeLinkAddress(addr) })
+	})
 	return err
 }
 

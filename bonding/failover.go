@@ -21,6 +21,7 @@ func (b *Bond) changeActive(next *slave, now instant) {
 	}
 	b.active = next
 	b.activeEvent(prev, next)
+	b.startResend(next, now)
 	if b.config.mode != ActiveBackup {
 		return
 	}
@@ -30,6 +31,7 @@ func (b *Bond) changeActive(next *slave, now instant) {
 	b.moveFilters(prev, next)
 	if next != nil {
 		next.setActive()
+		b.moveAddress(next)
 		b.notify.start(b.config.numPeerNotif, now)
 	}
 }

@@ -53,7 +53,7 @@ func (m Mode) writer() writeFunc {
 		ActiveBackup: writeActiveBackup,
 		BalanceXOR:   writeBalanceXOR,
 		Broadcast:    writeBroadcast,
-		IEEE8023AD:   writeBalanceXOR, // over the ports that distribute
+		IEEE8023AD:   writeBalanceXOR, // over the ports that distribute; see config.writer
 	}[m]
 }
 

@@ -7,20 +7,26 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// writeBroadcast sends every packet by every slave that is up. It has succeeded
-// where one slave took it: the count is that of the slave that took most.
+// writeBroadcast sends every packet by every slave that is up.
 func writeBroadcast(s *snapshot, pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
 	if len(s.up) == 0 {
 		return s.noSlave(pkts)
 	}
+	return s.copyTo(s.up, pkts, stripe)
+}
+
+// copyTo sends every packet by each of some slaves, one or more. It has
+// succeeded where one of them took it: the count is that of the slave that took
+// most.
+func (s *snapshot) copyTo(slaves []*slave, pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
 	sp := splitPool.Get().(*split)
 	defer splitPool.Put(sp)
-	for _, to := range s.up[1:] {
+	for _, to := range slaves[1:] {
 		for _, pkt := range pkts.AsSlice() {
 			sp.add(to, pkt)
 		}
 	}
-	most, err := s.sendCopy(s.up[0], pkts, stripe)
+	most, err := s.sendCopy(slaves[0], pkts, stripe)
 	for i := range sp.used {
 		p := &sp.parts[i]
 		n, e := s.sendCopy(p.to, p.list, stripe)

@@ -105,6 +105,7 @@ func (b *Bond) pass(now instant) {
 	if changed {
 		b.commit(proposals, now)
 	}
+	b.watchMAC()
 }
 
 // ignoresUpdelay reports whether the first slave to come back skips its
@@ -227,6 +228,7 @@ func (b *Bond) arm(now instant) {
 		}
 	}
 	earlier(b.notify.due)
+	earlier(b.resend.due)
 	if b.copies != nil {
 		earlier(b.copies.due)
 	}
@@ -270,14 +272,18 @@ func (b *Bond) set(f func()) {
 	f()
 }
 
-// linkChanged is called by a link that tells of a change.
-func (b *Bond) linkChanged(s *slave) {
+// whenFree runs f, which takes mu, now or, where a link calls from within a
+// setter, soon.
+func (b *Bond) whenFree(f func()) {
 	if b.setting.Load() {
-		b.clock.AfterFunc(0, func() { b.takeLinkChange(s) })
+		b.clock.AfterFunc(0, f)
 		return
 	}
-	b.takeLinkChange(s)
+	f()
 }
+
+// linkChanged is called by a link that tells of a change.
+func (b *Bond) linkChanged(s *slave) { b.whenFree(func() { b.takeLinkChange(s) }) }
 
 // takeLinkChange looks at the links, of which one has changed.
 func (b *Bond) takeLinkChange(s *slave) {

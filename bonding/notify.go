@@ -27,6 +27,20 @@ func (n *notifier) stop() { *n = notifier{} }
 // gives one.
 const announceGap = 100 * time.Millisecond
 
+// notifyGap is the time between two announcements: peer_notif_delay, which counts
+// passes of the monitor that runs, and one pass at least.
+func (c *config) notifyGap() time.Duration {
+	period := c.period()
+	if period == 0 {
+		return announceGap
+	}
+	return times(max(c.peerNotifDelay, 1), period)
+}
+
+// period is the time between two passes of the monitor that runs, 0 where none
+// does.
+func (c *config) period() time.Duration { return c.miimon }
+
 // announce asks those above for an announcement if one is due. One that falls
 // into a time without carrier is lost, as in Linux.
 func (b *Bond) announce(now instant) {
@@ -41,12 +55,8 @@ func (b *Bond) announce(now instant) {
 	if b.carrier && (b.config.mode != ActiveBackup || b.active != nil) {
 		b.later(b.notifySubs.call)
 	}
-	gap := b.config.passes(max(b.config.peerNotifDelay, 1))
-	if gap == 0 {
-		gap = announceGap
-	}
 	n.left--
-	n.due = now.add(gap)
+	n.due = now.add(b.config.notifyGap())
 	if n.left == 0 {
 		n.due = 0
 	}

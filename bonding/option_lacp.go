@@ -34,6 +34,10 @@ type LACPOptions struct {
 	Independent bool
 	// Strict has no port carry data without a partner [lacp_strict].
 	Strict bool
+	// BroadcastNeighbor sends ARP and IPv6 neighbour discovery by every port,
+	// for partners that are several switches, and announces the addresses
+	// whenever a port begins to send [broadcast_neighbor].
+	BroadcastNeighbor bool
 }
 
 // values adds the fields that are set to options by name.
@@ -50,6 +54,7 @@ func (o *LACPOptions) values(v map[string]string) error {
 	set("ad_user_port_key", strconv.Itoa(int(o.UserKey)), o.UserKey != 0)
 	set("coupled_control", "off", o.Independent)
 	set("lacp_strict", "on", o.Strict)
+	set("broadcast_neighbor", "on", o.BroadcastNeighbor)
 	if o.System == "" {
 		return nil
 	}

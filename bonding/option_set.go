@@ -83,6 +83,7 @@ func setMode(ch *change, text string) error {
 	}
 	ch.mode = m
 	ch.monitorsOfMode()
+	ch.lacp.broadcastNeighbor = false // as in Linux
 	return nil
 }
 

@@ -59,7 +59,7 @@ var optionTable = []option{
 	arpAllTargets(),
 	{name: "primary", modes: primaryModes, set: setPrimary, get: func(c *config) string { return c.primary }},
 	keyword("primary_reselect", keywords(reselectNames...), func(c *config) *uint8 { return (*uint8)(&c.reselect) }),
-	unavailable("fail_over_mac", keywords("none", "active", "follow"), nil, 0),
+	whileEmpty(keyword("fail_over_mac", keywords(failOverMACNames...), func(c *config) *uint8 { return (*uint8)(&c.failOverMAC) })),
 	keyword("xmit_hash_policy", keywords(policyNames()...), func(c *config) *uint8 { return (*uint8)(&c.policy) }),
 	counter("resend_igmp", fromZero(255, 1), func(c *config) *uint32 { return &c.resendIGMP }),
 	numPeerNotif(),
@@ -77,7 +77,7 @@ var optionTable = []option{
 	unavailable("tlb_dynamic_lb", onOff(1), lbModes, 1),
 	arpMissedMax(),
 	whileDown(lacpSwitch("coupled_control", onOff(1), func(c *lacpConfig) *bool { return &c.independent }, true)),
-	unavailable("broadcast_neighbor", onOff(0), lacpModes, 0),
+	lacpSwitch("broadcast_neighbor", onOff(0), func(c *lacpConfig) *bool { return &c.broadcastNeighbor }, false),
 	lacpSwitch("lacp_strict", onOff(0), func(c *lacpConfig) *bool { return &c.strict }, false),
 	{name: "queue_id", set: setQueueID},
 	keyword("xmit_hash_map", keywords(hashMapNames...), func(c *config) *uint8 { return (*uint8)(&c.hashMap) }),
@@ -133,6 +133,12 @@ func counter(name string, n number, field func(*config) *uint32) option {
 func keyword(name string, n number, field func(*config) *uint8) option {
 	return numeric(name, n, func(c *config, v uint64) { *field(c) = uint8(v) },
 		func(c *config) uint64 { return uint64(*field(c)) })
+}
+
+// whileEmpty makes an option one that is set only while there are no slaves.
+func whileEmpty(o option) option {
+	o.empty = true
+	return o
 }
 
 // delay is an option in milliseconds that is kept in passes of miimon.

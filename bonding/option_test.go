@@ -94,8 +94,8 @@ var optionCases = []struct {
 		accepts: map[string]string{"": "", "\n": ""},
 		refuses: map[string]error{"eth9": bonding.ErrNoSlave}},
 	{name: "fail_over_mac", in: "balance-rr", initial: "none 0",
-		accepts: map[string]string{"none": "none 0", "0": "none 0", "default": "none 0"},
-		refuses: map[string]error{"active": errAbsent, "1": errAbsent, "follow": errAbsent, "2": errAbsent, "3": errInvalid}},
+		accepts: map[string]string{"none": "none 0", "0": "none 0", "active": "active 1", "1": "active 1", "follow": "follow 2", "2": "follow 2", "default": "none 0"},
+		refuses: map[string]error{"3": errInvalid, "actively": errInvalid, "-1": errInvalid}},
 	{name: "xmit_hash_policy", in: "balance-rr", initial: "layer2 0",
 		accepts: map[string]string{"layer2": "layer2 0", "layer3+4": "layer3+4 1", "layer2+3": "layer2+3 2", "encap2+3": "encap2+3 3",
 			"encap3+4": "encap3+4 4", "vlan+srcmac": "vlan+srcmac 5", "0": "layer2 0", "1": "layer3+4 1", "2": "layer2+3 2",
@@ -138,7 +138,9 @@ var optionCases = []struct {
 	{name: "coupled_control", in: "802.3ad", elsewhere: "balance-rr", initial: "1",
 		accepts: map[string]string{"0": "0", "1": "1", "off": "0", "on": "1", "default": "1"},
 		refuses: map[string]error{"2": errInvalid}},
-	{name: "broadcast_neighbor", elsewhere: "balance-rr", initial: "0"},
+	{name: "broadcast_neighbor", in: "802.3ad", elsewhere: "balance-rr", initial: "0",
+		accepts: map[string]string{"0": "0", "1": "1", "off": "0", "on": "1", "default": "0"},
+		refuses: map[string]error{"2": errInvalid}},
 	{name: "lacp_strict", in: "802.3ad", elsewhere: "balance-rr", initial: "0",
 		accepts: map[string]string{"0": "0", "1": "1", "off": "0", "on": "1", "default": "0"},
 		refuses: map[string]error{"2": errInvalid}},
@@ -314,7 +316,7 @@ func TestOptionErrorText(t *testing.T) {
 		{"lacp_rate", "fast", `option lacp_rate="fast": not in this mode: the mode is active-backup; it may be set in 802.3ad`},
 		{"active_slave", "eth7", `option active_slave="eth7": no such slave: the slaves are eth0, eth1`},
 		{"mode", "2", `option mode="2": the bond has slaves: release the 2 slaves first`},
-		{"fail_over_mac", "active", `option fail_over_mac="active": not available in bondstack: only none for now`},
+		{"fail_over_mac", "active", `option fail_over_mac="active": the bond has slaves: release the 2 slaves first`},
 	} {
 		if err := r.SetOption(tt.name, tt.text); err == nil || err.Error() != tt.want {
 			t.Errorf("SetOption(%s, %q) =\n %v, want\n %s", tt.name, tt.text, err, tt.want)

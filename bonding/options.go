@@ -68,6 +68,11 @@ type Options struct {
 	// [primary_reselect]. Default always.
 	PrimaryReselect PrimaryReselect
 
+	// FailOverMAC is what becomes of MAC addresses in a failover
+	// [fail_over_mac], in active-backup. Default none: all slaves have the
+	// bond's.
+	FailOverMAC FailOverMAC
+
 	// XmitHashPolicy is what balance-xor and 802.3ad hash [xmit_hash_policy]. Default
 	// layer2.
 	XmitHashPolicy xmithash.Policy
@@ -88,6 +93,12 @@ type Options struct {
 	// [peer_notif_delay], rounded down to a multiple of MIIMon. Default: one
 	// MIIMon.
 	PeerNotifDelay time.Duration
+
+	// ResendIGMP is how many times the stack's multicast memberships are
+	// reported after a failover [resend_igmp], 1 to 255: the first about 10 ms
+	// after it, then every 200 ms. In balance-rr and the modes with an active
+	// slave. Default 1; negative none.
+	ResendIGMP int
 
 	// AllSlavesActive delivers what inactive slaves receive
 	// [all_slaves_active]. Default off.
@@ -202,8 +213,10 @@ func (o *Options) values() (map[string]string, error) {
 	}
 	count("packets_per_slave", o.PacketsPerSlave, true)
 	count("num_grat_arp", o.NumGratARP, true)
+	count("resend_igmp", o.ResendIGMP, true)
 	count("min_links", o.MinLinks, false)
 	count("primary_reselect", int(o.PrimaryReselect), false)
+	count("fail_over_mac", int(o.FailOverMAC), false)
 	count("xmit_hash_policy", int(o.XmitHashPolicy), false)
 	count("xmit_hash_map", int(o.XmitHashMap), false)
 	count("rx_dedup", int(o.RxDedup), false)

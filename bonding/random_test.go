@@ -23,14 +23,21 @@ const randomSteps = 20000
 // seed does the same.
 func TestRandom(t *testing.T) {
 	for _, m := range recoveryModes {
-		t.Run(fmt.Sprintf("%s/seed=1", m.mode), func(t *testing.T) { randomWalk(t, m.mode, 1) })
+		t.Run(fmt.Sprintf("%s/seed=1", m.mode), func(t *testing.T) { randomWalk(t, bonding.Options{Mode: m.mode}, 1) })
+	}
+	for _, policy := range []bonding.FailOverMAC{bonding.FailOverMACActive, bonding.FailOverMACFollow} {
+		t.Run(fmt.Sprintf("fail_over_mac=%s/seed=1", policy), func(t *testing.T) {
+			randomWalk(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: policy}, 1)
+		})
 	}
 }
 
 // FuzzRandom walks by other seeds.
 func FuzzRandom(f *testing.F) {
 	f.Add(uint8(1), uint64(2))
-	f.Fuzz(func(t *testing.T, mode uint8, seed uint64) { randomWalk(t, bonding.Mode(mode%4), seed) })
+	f.Fuzz(func(t *testing.T, mode uint8, seed uint64) {
+		randomWalk(t, bonding.Options{Mode: bonding.Mode(mode % 4), FailOverMAC: bonding.FailOverMAC(mode / 4 % 3)}, seed)
+	})
 }
 
 // walk is a random walk of one bond.
@@ -45,9 +52,11 @@ type walk struct {
 	what    string
 }
 
-func randomWalk(t *testing.T, mode bonding.Mode, seed uint64) {
+func randomWalk(t *testing.T, o bonding.Options, seed uint64) {
+	mode := o.Mode
+	o.XmitHashPolicy = xmithash.Layer34
 	w := &walk{
-		rig:  newRig(t, bonding.Options{Mode: mode, XmitHashPolicy: xmithash.Layer34}, 0),
+		rig:  newRig(t, o, 0),
 		rnd:  rand.New(rand.NewPCG(seed, 99)),
 		mode: mode,
 		gone: map[string]bool{},
@@ -197,8 +206,8 @@ func (w *walk) check() {
 		if s.Name != w.members[i] {
 			w.tb.Errorf("slave %d is %s, want %s", i, s.Name, w.members[i])
 		}
-		if s.MACAddress != st.MACAddress || s.MTU != st.MTU {
-			w.tb.Errorf("slave %s has %s, MTU %d, the bond %s, %d", s.Name, s.MACAddress, s.MTU, st.MACAddress, st.MTU)
+		if s.MTU != st.MTU || !macFits(st, s) {
+			w.tb.Errorf("slave %s has %s, MTU %d, the bond %s, %d; fail_over_mac is %s", s.Name, s.MACAddress, s.MTU, st.MACAddress, st.MTU, st.Options["fail_over_mac"])
 		}
 		if s.MIIStatus == "up" {
 			up++
@@ -289,5 +298,18 @@ func (w *walk) checkWrites() {
 		if want := s.Receives && w.last.Up; (got == 1) != want && w.last.Options["rx_dedup"] == "off 1" {
 			w.tb.Errorf("a frame on %s was delivered %d times: %s", s.Name, got, text(w.last))
 		}
+	}
+}
+
+// macFits reports whether a slave has an address that fail_over_mac gives it.
+func macFits(st bonding.Status, s bonding.SlaveStatus) bool {
+	active := s.Name == st.ActiveSlave
+	switch policy := st.Options["fail_over_mac"]; {
+	case st.Mode != bonding.ActiveBackup || policy == "none 0":
+		return s.MACAddress == st.MACAddress
+	case policy == "active 1":
+		return s.MACAddress == s.PermHWAddr && (!active || s.MACAddress == st.MACAddress)
+	default: // follow: the bond's is the active slave's, or that of who was active last
+		return st.ActiveSlave == "" || active == (s.MACAddress == st.MACAddress)
 	}
 }

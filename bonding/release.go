@@ -45,7 +45,7 @@ func (b *Bond) restore(s *slave) {
 		}
 		b.forgetAbove(s)
 	})
-	if s.ep.LinkAddress() != s.permMAC {
+	if s.ep.LinkAddress() != s.permMAC && !b.keepsOwnMAC(s) {
 		s.ep.SetLinkAddress(s.permMAC)
 	}
 	if s.ep.MTU() != s.permMTU {

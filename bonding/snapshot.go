@@ -71,7 +71,7 @@ type writeFunc func(s *snapshot, pkts stack.PacketBufferList, stripe uint32) (in
 // build makes a snapshot of the control side's present state.
 func (b *Bond) build() *snapshot {
 	s := &snapshot{
-		write:           b.config.mode.writer(),
+		write:           b.config.writer(),
 		mac:             b.mac,
 		mac48:           mac48([]byte(b.mac)),
 		dispatcher:      b.dispatcher,

@@ -119,7 +119,7 @@ func (b *Bond) Status() Status {
 		Failovers: b.failovers.show(b.lostFrames(b.slaves)),
 		Slaves:    make([]SlaveStatus, 0, len(b.slaves)),
 		showsHash: mode.hash, showsPrimary: mode.primary, primaryHere: b.primary != nil,
-		policy: uint8(c.policy), longMode: mode.long,
+		policy: uint8(c.policy), longMode: c.longMode(),
 	}
 	if mode.primary {
 		st.ActiveSlave = b.active.displayName("")

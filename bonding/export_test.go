@@ -1,0 +1,9 @@
+package bonding
+
+import "gvisor.dev/gvisor/pkg/tcpip/stack"
+
+// WriteBroadcastNeighbor writes as 802.3ad does with broadcast_neighbor, by a
+// bond that needs no partners.
+func WriteBroadcastNeighbor(b *Bond, pkts stack.PacketBufferList) {
+	writeBroadcastNeighbor(b.snap.Load(), pkts, 0)
+}
