@@ -64,6 +64,7 @@ type Bond struct {
 	vlans       []vlanDevice // VLAN devices directly on the bond, in order of adding
 	own         []ownAddress // received for besides mac
 	copies      *copies
+	reordering  reordering
 	lag         *aggregation // in 802.3ad, while a NIC has the bond
 	leaving     []*slave     // being released: their counters are in no other sum
 	retired     totals       // counters of released slaves
@@ -175,6 +176,7 @@ func (b *Bond) settle(now instant) {
 	b.announce(now)
 	b.resendMemberships(now)
 	b.updateCopies(now)
+	b.updateReorder()
 	if b.dirty {
 		b.dirty = false
 		next := b.build()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bondstack/bonding/lacp"
+	"bondstack/bonding/reorder"
 	"bondstack/bonding/xmithash"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -40,6 +41,8 @@ type config struct {
 	lpInterval      uint32
 	adSelect        uint8
 	rxDedup         RxDedup
+	rxReorder       RxReorder
+	reorderLimits   reorderLimits
 	lacp            lacpConfig
 }
 
@@ -65,6 +68,7 @@ func defaults() config {
 		resendIGMP:      1,
 		lpInterval:      1,
 		arp:             arpConfig{missedMax: defaultMissedMax},
+		reorderLimits:   reorderLimits{hold: reorder.DefaultHold, bytes: reorder.DefaultBytes, flows: reorder.DefaultFlows},
 		lacp:            lacpConfig{sysPrio: lacp.DefaultSystemPriority},
 	}
 }

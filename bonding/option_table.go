@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"bondstack/bonding/reorder"
 	"bondstack/bonding/xmithash"
 )
 
@@ -83,6 +84,14 @@ var optionTable = []option{
 	keyword("xmit_hash_map", keywords(hashMapNames...), func(c *config) *uint8 { return (*uint8)(&c.hashMap) }),
 	{name: "weight", set: setWeight},
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
+	keyword("rx_reorder", keywords(reorderNames...), func(c *config) *uint8 { return (*uint8)(&c.rxReorder) }),
+	numeric("rx_reorder_hold", number{least: 10, greatest: 1000000, names: []named{minval(10), maxval(1000000), byDefault(uint64(reorder.DefaultHold / time.Microsecond))}},
+		func(c *config, v uint64) { c.reorderLimits.hold = time.Duration(v) * time.Microsecond },
+		func(c *config) uint64 { return uint64(c.reorderLimits.hold / time.Microsecond) }),
+	counter("rx_reorder_bytes", number{least: 1 << 16, greatest: int31, names: []named{minval(1 << 16), maxval(int31), byDefault(reorder.DefaultBytes)}},
+		func(c *config) *uint32 { return &c.reorderLimits.bytes }),
+	counter("rx_reorder_flows", number{least: 4, greatest: reorder.MaxFlows, names: []named{minval(4), maxval(reorder.MaxFlows), byDefault(reorder.DefaultFlows)}},
+		func(c *config) *uint32 { return &c.reorderLimits.flows }),
 }
 
 var (

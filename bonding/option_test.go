@@ -154,6 +154,18 @@ var optionCases = []struct {
 	{name: "rx_dedup", in: "balance-rr", initial: "auto 0",
 		accepts: map[string]string{"auto": "auto 0", "off": "off 1", "on": "on 2", "0": "auto 0", "1": "off 1", "2": "on 2", "default": "auto 0"},
 		refuses: map[string]error{"3": errInvalid, "yes": errInvalid}},
+	{name: "rx_reorder", in: "balance-rr", initial: "auto 0",
+		accepts: map[string]string{"auto": "auto 0", "off": "off 1", "on": "on 2", "0": "auto 0", "1": "off 1", "2": "on 2", "default": "auto 0"},
+		refuses: map[string]error{"3": errInvalid, "yes": errInvalid}},
+	{name: "rx_reorder_hold", in: "balance-rr", initial: "2000",
+		accepts: map[string]string{"10": "10", "1000000": "1000000", "minval": "10", "maxval": "1000000", "default": "2000"},
+		refuses: map[string]error{"9": errInvalid, "0": errInvalid, "off": errInvalid, "1000001": errInvalid, "2ms": errInvalid}},
+	{name: "rx_reorder_bytes", in: "balance-rr", initial: "33554432",
+		accepts: map[string]string{"65536": "65536", "2147483647": "2147483647", "minval": "65536", "maxval": "2147483647", "default": "33554432"},
+		refuses: map[string]error{"65535": errInvalid, "0": errInvalid, "2147483648": errInvalid}},
+	{name: "rx_reorder_flows", in: "balance-rr", initial: "1024",
+		accepts: map[string]string{"4": "4", "65536": "65536", "minval": "4", "maxval": "65536", "default": "1024"},
+		refuses: map[string]error{"3": errInvalid, "0": errInvalid, "65537": errInvalid}},
 }
 
 // addresses is a list of n addresses.

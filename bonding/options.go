@@ -114,6 +114,21 @@ type Options struct {
 	// [rx_dedup, not in Linux]. Default auto: on in broadcast, off elsewhere.
 	RxDedup RxDedup
 
+	// RxReorder restores the order of TCP streams that come by several slaves
+	// [rx_reorder, not in Linux]. Default auto: on in balance-rr, off
+	// elsewhere.
+	RxReorder RxReorder
+	// RxReorderHold is how long a frame may wait for those sent before it
+	// [rx_reorder_hold, in microseconds], 10 µs to 1 s in whole microseconds:
+	// more than twice what the links' delays differ by. Default 2 ms.
+	RxReorderHold time.Duration
+	// RxReorderBytes is how much memory waiting frames may take
+	// [rx_reorder_bytes], 64 KiB to 2 GiB - 1. Default 32 MiB.
+	RxReorderBytes int
+	// RxReorderFlows is how many streams are known at once
+	// [rx_reorder_flows], 4 to 65536. Default 1024.
+	RxReorderFlows int
+
 	// LinkAddress is the bond's MAC address. Default: that of the first slave,
 	// kept while the bond lives.
 	LinkAddress tcpip.LinkAddress
@@ -161,6 +176,21 @@ var dedupNames = []string{"auto", "off", "on"}
 
 // String returns "auto", "off" or "on".
 func (d RxDedup) String() string { return nameOf(dedupNames, uint64(d)) }
+
+// RxReorder is whether the order of TCP streams is restored.
+type RxReorder uint8
+
+// The values of rx_reorder.
+const (
+	ReorderAuto RxReorder = 0 // on in balance-rr
+	ReorderOff  RxReorder = 1
+	ReorderOn   RxReorder = 2
+)
+
+var reorderNames = []string{"auto", "off", "on"}
+
+// String returns "auto", "off" or "on".
+func (r RxReorder) String() string { return nameOf(reorderNames, uint64(r)) }
 
 func nameOf(names []string, n uint64) string {
 	if n < uint64(len(names)) {
@@ -220,6 +250,16 @@ func (o *Options) values() (map[string]string, error) {
 	count("xmit_hash_policy", int(o.XmitHashPolicy), false)
 	count("xmit_hash_map", int(o.XmitHashMap), false)
 	count("rx_dedup", int(o.RxDedup), false)
+	count("rx_reorder", int(o.RxReorder), false)
+	count("rx_reorder_bytes", o.RxReorderBytes, false)
+	count("rx_reorder_flows", o.RxReorderFlows, false)
+	switch d := o.RxReorderHold; {
+	case d == 0:
+	case d < 0 || d%time.Microsecond != 0:
+		errs = append(errs, &OptionError{"rx_reorder_hold", d.String(), "a positive number of whole microseconds", ErrInvalid})
+	default:
+		v["rx_reorder_hold"] = strconv.FormatInt(d.Microseconds(), 10)
+	}
 	if o.Primary != "" {
 		v["primary"] = o.Primary
 	}

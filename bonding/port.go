@@ -44,6 +44,10 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 			s.first.received(s, p.slave)
 		}
 		pkt.NetworkProtocolNumber = protocol
+		if s.reorder != nil {
+			s.reorder.Receive(p.slave.slot, pkt)
+			return
+		}
 		s.dispatcher.DeliverNetworkPacket(protocol, pkt)
 		return
 	}

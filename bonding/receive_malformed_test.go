@@ -110,6 +110,10 @@ func TestReceiveMalformed(t *testing.T) {
 			for i := range after.Slaves {
 				after.Slaves[i].Counters, before.Slaves[i].Counters = bonding.Counters{}, bonding.Counters{}
 			}
+			if st := after.Reorder; st != nil && st.Frames > 0 {
+				t.Errorf("%s: %d frames are held", m.mode, st.Frames)
+			}
+			after.Reorder, before.Reorder = nil, nil
 			if text(after) != text(before) {
 				t.Errorf("%s: the status is %s, was %s", m.mode, text(after), text(before))
 			}

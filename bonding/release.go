@@ -31,6 +31,7 @@ func (b *Bond) release(name string, meant func(*slave) bool) error {
 	s.detached.Store(true)
 	b.readers.Synchronize()
 	s.detach()
+	b.forgetLink(s)
 	b.restore(s)
 	b.retire()
 	s.device.giveBack()

@@ -2,6 +2,7 @@ package bonding
 
 import (
 	"bondstack/bonding/flowmap"
+	"bondstack/bonding/reorder"
 	"bondstack/bonding/xmithash"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -51,6 +52,8 @@ type snapshot struct {
 	// receivers is indexed by slave.slot.
 	receivers []receiver
 	copies    *copies // nil: copies are not discarded
+	// reorder is nil where frames are delivered as they come.
+	reorder *reorder.Stage
 	// slow has slow-protocol frames given to LACP.
 	slow bool
 	// own are the packed addresses besides mac that frames are received for.
@@ -81,6 +84,7 @@ func (b *Bond) build() *snapshot {
 		packetsPerSlave: b.config.packetsPerSlave,
 		bond:            b,
 		copies:          b.copies,
+		reorder:         b.reordering.stage,
 		slow:            b.lag != nil,
 		own:             b.packedOwn(),
 		promiscuous:     b.promiscuous,

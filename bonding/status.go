@@ -37,6 +37,7 @@ type Status struct {
 	Warnings        []string          `json:"warnings"` // what looks odd at this moment
 	LACP            *LACPStatus       `json:"lacp,omitempty"`
 	Failovers       []Failover        `json:"failovers"` // the last 64, the oldest first
+	Reorder         *ReorderStatus    `json:"reorder,omitempty"`
 
 	showsHash    bool
 	showsPrimary bool
@@ -138,6 +139,7 @@ func (b *Bond) Status() Status {
 		b.addLACPStatus(&st)
 	}
 	st.Counters = sum.counters()
+	st.Reorder = b.reorderStatus()
 	state := b.linkState()
 	st.SpeedMbps, st.Duplex = knownSpeed(state), state.Duplex.String()
 	return st

@@ -22,6 +22,8 @@ type benchResult struct {
 	BondRetransmits uint64       `json:"bond_retransmits"`
 	CPUSamples      int64        `json:"cpu_samples"`
 	Slaves          []slaveShare `json:"slaves"`
+	// Reorder is what the receiving bond did to restore the streams' order.
+	Reorder *bonding.ReorderStatus `json:"reorder,omitempty"`
 }
 
 // spreadOf is the least, the middle and the greatest of some figures.
@@ -93,6 +95,7 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 	res.CPUSamples, res.BondingCPU = prof.samples, prof.percent()
 	res.BareRetransmits, res.BondRetransmits = bare.retransmits(), bond.retransmits()
 	res.Slaves = shares(bond.bond.Status())
+	res.Reorder = bond.bonds[1].Status().Reorder
 	return res, nil
 }
 

@@ -1,0 +1,227 @@
+package reorder
+
+import "math/bits"
+
+const (
+	// maxHeld bounds the frames that a flow holds, and so the search for one's
+	// place. It is the window of a fast connection in frames of 1,500 bytes.
+	maxHeld = 4096
+	// maxWindow is the greatest window that TCP can scale to (RFC 7323, section
+	// 2.3). A piece further ahead is of another stream than the one known.
+	maxWindow = 1 << 30
+	// idleBytes is how far a link in use may be behind: more than a sender that
+	// takes turns leaves to the others.
+	idleBytes = 16 << 20
+	// lostPlace is how many pieces in a row may be behind the flow's place
+	// before that is taken to be wrong: more than TCP sends again after a
+	// timeout.
+	lostPlace = 8192
+	// maxStrikes bounds how many late pieces bring a link back: 2 to this.
+	maxStrikes = 10
+)
+
+// flow is one direction of a TCP connection. The lock of its set guards it.
+type flow struct {
+	key  key
+	live bool   // key is of a flow
+	used uint64 // when last, in the set's count
+
+	// next is the place: the number of the first byte that is neither delivered
+	// nor given up.
+	next uint32
+	// behind counts the pieces in a row that were before the place.
+	behind uint32
+
+	// last is, of each link in known, where the furthest piece ended that it
+	// delivered. inUse are the links that a gap waits for.
+	last         [MaxLinks]uint32
+	known, inUse uint16
+	// strikes counts the gaps that the timer ended since one was last filled;
+	// patience is how many late pieces a link needs to come back.
+	strikes  uint8
+	patience uint16
+
+	held       list
+	ready      list // to be delivered, in order
+	delivering bool // a goroutine delivers, and takes what gets ready
+}
+
+// begin starts a flow anew at a place, with the links that it may come by.
+func (f *flow) begin(at uint32, links uint16) {
+	f.next, f.behind = at, 0
+	f.known, f.inUse = links, links
+	f.strikes, f.patience = 0, 0
+	for i := range f.last {
+		f.last[i] = at
+	}
+}
+
+// place takes note of a piece that came by a link. It reports whether the piece
+// goes on now: because it continues the stream, whose place is moved, or because
+// it is behind the place. What waited for it becomes ready only by settle, since
+// it comes after.
+func (f *flow) place(link int, seg *segment, c *Counters) bool {
+	if seg.begins || seg.seq-f.next > maxWindow && precedes(f.next, seg.seq) {
+		f.restart(seg.seq, c)
+	}
+	f.heard(link, seg.end)
+	switch {
+	case !precedes(f.next, seg.end):
+		c.late.Add(1)
+		if f.behind++; f.behind > lostPlace {
+			f.restart(seg.end, c)
+		}
+	case !precedes(f.next, seg.seq):
+		f.next, f.behind = seg.end, 0
+	default:
+		f.behind = 0
+		return false
+	}
+	return true
+}
+
+// restart has a flow go on from another place.
+func (f *flow) restart(at uint32, c *Counters) {
+	links := f.inUse | f.known
+	f.releaseAll(evicted, c)
+	f.begin(at, links)
+}
+
+// heard takes note of a link having delivered a piece of the flow.
+func (f *flow) heard(link int, end uint32) {
+	bit := uint16(1) << link
+	switch {
+	case f.inUse&bit == 0:
+		if !f.returns(link, end) {
+			return
+		}
+		f.known |= bit
+		f.inUse |= bit
+		f.last[link] = end
+	case precedes(f.last[link], end):
+		f.last[link] = end
+	}
+}
+
+// returns reports whether a piece shows that a link is in use again: one that is
+// new on that link, since a piece sent again may come by any; and late ones only
+// when there were enough, since a link that is later than the hold time would
+// stop the flow each time. The number that is known of a link may be from long
+// ago, and mean nothing.
+func (f *flow) returns(link int, end uint32) bool {
+	last := f.last[link]
+	fresh := f.known&(1<<link) == 0 || f.next-last+idleBytes > 2*idleBytes
+	if !fresh && !precedes(last, end) {
+		return false
+	}
+	if late := !precedes(f.next, end); late && f.patience > 0 {
+		f.patience--
+		return false
+	}
+	return true
+}
+
+// lost reports whether the gap at the flow's place is a loss: every link in use
+// has delivered a piece from behind the gap, and being first-in first-out would
+// have delivered the missing one before.
+func (f *flow) lost() bool {
+	for m := f.inUse; m != 0; m &= m - 1 {
+		link := bits.TrailingZeros16(m)
+		if precedes(f.next, f.last[link]) {
+			continue
+		}
+		if f.next-f.last[link] <= idleBytes {
+			return false
+		}
+		f.inUse &^= 1 << link
+	}
+	return true
+}
+
+// settle makes ready what no longer waits, by reason of what has just come to
+// pass or because the gap before it is a loss.
+func (f *flow) settle(why reason, c *Counters) {
+	for n := f.held.first; n != nil; n = f.held.first {
+		if precedes(f.next, n.seq) {
+			if !f.lost() {
+				break
+			}
+			if why != gone {
+				why = lost
+			}
+			c.gaps.Add(1)
+		}
+		f.release(why, c)
+	}
+}
+
+// release makes the first held frame ready, and moves the place behind it.
+func (f *flow) release(why reason, c *Counters) {
+	n := f.held.pop()
+	if precedes(f.next, n.end) {
+		f.next = n.end
+	}
+	if why == filled {
+		f.strikes = 0
+	}
+	f.ready.push(n)
+	c.released[why].Add(1)
+}
+
+func (f *flow) releaseAll(why reason, c *Counters) {
+	for f.held.first != nil {
+		f.release(why, c)
+	}
+}
+
+// expire makes ready what has waited since a tick or longer, and what comes
+// before it. The links that the flow waited for are out of use.
+func (f *flow) expire(since uint32, c *Counters) {
+	n := f.held.last
+	for n != nil && precedes(since, n.tick) {
+		n = n.prev
+	}
+	if n == nil {
+		return
+	}
+	f.dismissSilent()
+	for end := false; !end; {
+		end = f.held.first == n
+		f.release(expired, c)
+	}
+}
+
+// dismissSilent takes the links out of use that have delivered nothing from
+// behind the gap. The first time one comes back with its next new piece; after
+// that it needs ever more of them.
+func (f *flow) dismissSilent() {
+	for m := f.inUse; m != 0; m &= m - 1 {
+		if link := bits.TrailingZeros16(m); !precedes(f.next, f.last[link]) {
+			f.inUse &^= 1 << link
+		}
+	}
+	f.patience = 1<<f.strikes - 1
+	f.strikes = min(f.strikes+1, maxStrikes)
+}
+
+// overflow gives up the gap before a piece that there is no room for.
+func (f *flow) overflow(seg *segment, c *Counters) {
+	f.dismissSilent()
+	f.releaseAll(noRoom, c)
+	c.overflow.Add(1)
+	if precedes(f.next, seg.end) {
+		f.next = seg.end
+	}
+}
+
+// giveUp ends a flow.
+func (f *flow) giveUp(c *Counters) {
+	f.releaseAll(evicted, c)
+	f.live = false
+}
+
+// gone takes links out of use for good.
+func (f *flow) gone(links uint16) {
+	f.inUse &^= links
+	f.known &^= links
+}

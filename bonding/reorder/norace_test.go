@@ -1,0 +1,5 @@
+//go:build !race
+
+package reorder
+
+const raceEnabled = false

@@ -1,0 +1,75 @@
+package reorder
+
+// expire ends the wait of frames that have been held for two ticks. It reports
+// whether frames wait.
+func (s *Stage) expire(now uint32) (more bool) {
+	for i := range s.table.sets {
+		set := &s.table.sets[i]
+		if !set.waiting.Load() {
+			continue
+		}
+		more = s.sweep(set, expired, func(f *flow) { f.expire(now-2, s.counters) }) || more
+	}
+	return more
+}
+
+// sweep changes each flow of a set and delivers what no longer waits. It reports
+// whether frames wait.
+func (s *Stage) sweep(set *set, why reason, change func(*flow)) bool {
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	for i := range set.flows {
+		f := &set.flows[i]
+		change(f)
+		s.settleLocked(set, f, why)
+	}
+	waiting := set.waitingLocked()
+	set.waiting.Store(waiting)
+	return waiting
+}
+
+// Gone tells of links, by bit, that deliver no more: they were released, or are
+// down. Nothing waits for them from now on. It returns when what waited for them
+// alone has been delivered, or is left to a goroutine that is at it.
+func (s *Stage) Gone(links uint32) {
+	s.seen.And(^links)
+	for i := range s.table.sets {
+		s.sweep(&s.table.sets[i], gone, func(f *flow) { f.gone(uint16(links)) })
+	}
+}
+
+// Close delivers all that is held. Frames that come later are delivered at once,
+// in the order in which they come.
+func (s *Stage) Close() {
+	s.closed.Store(true)
+	for i := range s.table.sets {
+		s.sweep(&s.table.sets[i], evicted, func(f *flow) { f.giveUp(s.counters) })
+	}
+}
+
+// State is how much a Stage holds at one moment.
+type State struct {
+	// Flows is how many flows are known, Frames and Bytes what waits and the
+	// memory that it takes.
+	Flows  int   `json:"flows"`
+	Frames int   `json:"frames"`
+	Bytes  int64 `json:"bytes"`
+}
+
+// State returns what the stage holds.
+func (s *Stage) State() State {
+	st := State{Bytes: s.bytes.Load()}
+	for i := range s.table.sets {
+		set := &s.table.sets[i]
+		set.mu.Lock()
+		for i := range set.flows {
+			f := &set.flows[i]
+			if f.live {
+				st.Flows++
+			}
+			st.Frames += f.held.n
+		}
+		set.mu.Unlock()
+	}
+	return st
+}
