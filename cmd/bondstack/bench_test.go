@@ -129,6 +129,7 @@ type benchOutput struct {
 			Bytes   uint64   `json:"tx_bytes"`
 			Share   *float64 `json:"tx_share"`
 		} `json:"slaves"`
+		Reorder map[string]any `json:"reorder"`
 	} `json:"results"`
 }
 
