@@ -37,9 +37,14 @@ func (c *config) notifyGap() time.Duration {
 	return times(max(c.peerNotifDelay, 1), period)
 }
 
-// period is the time between two passes of the monitor that runs, 0 where none
-// does.
-func (c *config) period() time.Duration { return c.miimon }
+// period is the time between two passes of the monitor that runs, miimon where
+// both do; 0 where none does.
+func (c *config) period() time.Duration {
+	if c.miimon != 0 {
+		return c.miimon
+	}
+	return c.arp.interval
+}
 
 // announce asks those above for an announcement if one is due. One that falls
 // into a time without carrier is lost, as in Linux.
