@@ -79,6 +79,7 @@ type Bond struct {
 	notify   notifier
 	resend   resender
 	dirty    bool     // the snapshot is older than the state
+	byStack  bool     // the change is one that a stack makes with its locks held
 	after    []func() // to run once mu is free
 
 	// setting is whether setters of slaves' endpoints are being called, with
@@ -162,7 +163,7 @@ func (b *Bond) control(f func(now instant)) {
 	f(now)
 	b.settle(now)
 	after := b.after
-	b.after = nil
+	b.after, b.byStack = nil, false
 	b.mu.Unlock()
 	for _, do := range after {
 		do()

@@ -83,6 +83,7 @@ func (b *Bond) ParseHeader(pkt *stack.PacketBuffer) bool {
 // Linux's run while the device is up. It implements stack.LinkEndpoint.
 func (b *Bond) Attach(d stack.NetworkDispatcher) {
 	b.control(func(now instant) {
+		b.byStack = true
 		if b.closed {
 			return
 		}

@@ -98,8 +98,8 @@ type RouteUser interface {
 // the link's business (resend_igmp).
 type MembershipNotifier interface {
 	// SubscribeResendMemberships has f called for each report that is due,
-	// with no lock of the link held. f sends its frames through the link
-	// before it returns. cancel ends the subscription; a call already under
+	// with no lock of the link held. f has its frames sent through the link
+	// before it returns or right after. cancel ends the subscription; a call already under
 	// way may still return after it.
 	SubscribeResendMemberships(f func()) (cancel func())
 }

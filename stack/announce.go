@@ -2,6 +2,7 @@ package stack
 
 import (
 	"net/netip"
+	"slices"
 
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -30,17 +31,36 @@ func (h *Host) Announce() {
 	if len(mac) != header.EthernetAddressSize {
 		return // a link without MACs has nobody to tell
 	}
+	for _, addr := range h.announced() {
+		if addr.Is4() {
+			h.transmit(header.EthernetBroadcastAddress, arp.ProtocolNumber, gratuitousARP(mac, addr))
+			continue
+		}
+		h.transmit(header.EthernetAddressFromMulticastIPv6Address(header.IPv6AllNodesMulticastAddress),
+			ipv6.ProtocolNumber, unsolicitedNA(mac, addr, h.forwards()))
+	}
+}
+
+// announced returns the addresses to announce in Linux's order: those of IPv4,
+// those of IPv6, and of these the link-local ones last.
+func (h *Host) announced() []netip.Addr {
+	var list []netip.Addr
 	for _, a := range h.Addresses() {
-		switch {
-		case a.State != Assigned:
-		case a.Prefix.Addr().Is4():
-			h.transmit(header.EthernetBroadcastAddress, arp.ProtocolNumber,
-				gratuitousARP(mac, a.Prefix.Addr()))
-		default:
-			h.transmit(header.EthernetAddressFromMulticastIPv6Address(header.IPv6AllNodesMulticastAddress),
-				ipv6.ProtocolNumber, unsolicitedNA(mac, a.Prefix.Addr(), h.forwards()))
+		if a.State == Assigned {
+			list = append(list, a.Prefix.Addr())
 		}
 	}
+	rank := func(a netip.Addr) int {
+		switch {
+		case a.Is4():
+			return 0
+		case a.IsLinkLocalUnicast():
+			return 2
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b netip.Addr) int { return rank(a) - rank(b) })
+	return list
 }
 
 // transmit sends a frame with a payload that is ready made.

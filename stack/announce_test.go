@@ -72,11 +72,11 @@ func TestAnnouncements(t *testing.T) {
 			checkAdvertisement(t, got[i])
 		}
 	}
-	check(na(linkLocal, "20", "243a"), arp("0a000001"), arp("0a090909"), na(global, "20", "9e25"))
+	check(arp("0a000001"), arp("0a090909"), na(global, "20", "9e25"), na(linkLocal, "20", "243a"))
 
 	// A router says so.
 	h.Stack().SetNICForwarding(h.NICID(), ipv6.ProtocolNumber, true)
-	check(na(linkLocal, "a0", "a439"), arp("0a000001"), arp("0a090909"), na(global, "a0", "1e25"))
+	check(arp("0a000001"), arp("0a090909"), na(global, "a0", "1e25"), na(linkLocal, "a0", "a439"))
 	h.Stack().SetNICForwarding(h.NICID(), ipv6.ProtocolNumber, false)
 
 	// Addresses come and go.
@@ -86,7 +86,7 @@ func TestAnnouncements(t *testing.T) {
 	if err := h.AddAddress(prefix("10.7.0.1/24")); err != nil {
 		t.Fatal(err)
 	}
-	check(na(linkLocal, "20", "243a"), arp("0a090909"), na(global, "20", "9e25"), arp("0a070001"))
+	check(arp("0a090909"), arp("0a070001"), na(global, "20", "9e25"), na(linkLocal, "20", "243a"))
 
 	// The MAC is the link's at the time.
 	r.SetLinkAddress("\x02\x00\x00\xaa\xbb\xcd")

@@ -153,12 +153,17 @@ func (h *Host) addLinkLocal() error {
 	return h.AddAddress(netipPrefix(header.LinkLocalAddr(mac), 64))
 }
 
-// subscribe has the host announce its addresses when the link says so.
+// subscribe has the host announce its addresses, and report its memberships,
+// when the link says so.
 func (h *Host) subscribe(ep netstack.LinkEndpoint) (stop func()) {
+	stopPeers, stopMemberships := func() {}, func() {}
 	if n, ok := ep.(link.Notifier); ok {
-		return n.SubscribeNotifyPeers(h.Announce)
+		stopPeers = n.SubscribeNotifyPeers(h.Announce)
 	}
-	return func() {}
+	if n, ok := ep.(link.MembershipNotifier); ok {
+		stopMemberships = n.SubscribeResendMemberships(h.ReportMemberships)
+	}
+	return func() { stopPeers(); stopMemberships() }
 }
 
 // Stack returns the gVisor stack below the host, for what the host does not

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 
@@ -24,12 +25,15 @@ type recorder struct {
 	frames     [][]byte
 	dispatcher netstack.NetworkDispatcher
 	notify     func()
+	resend     func()
 	closed     bool
 }
 
 var (
 	_ netstack.LinkEndpoint = (*recorder)(nil)
 	_ link.Notifier         = (*recorder)(nil)
+
+	_ link.MembershipNotifier = (*recorder)(nil)
 )
 
 func (r *recorder) Attach(d netstack.NetworkDispatcher) {
@@ -74,6 +78,17 @@ func (r *recorder) SubscribeNotifyPeers(f func()) (cancel func()) {
 	}
 }
 
+func (r *recorder) SubscribeResendMemberships(f func()) (cancel func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resend = f
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.resend = nil
+	}
+}
+
 func (r *recorder) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -96,4 +111,15 @@ func (r *recorder) subscriber() func() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.notify
+}
+
+// deliver has the stack receive a packet that came to a group.
+func (r *recorder) deliver(proto tcpip.NetworkProtocolNumber, packet []byte) {
+	pkt := netstack.NewPacketBuffer(netstack.PacketBufferOptions{Payload: buffer.MakeWithData(packet)})
+	defer pkt.DecRef()
+	pkt.PktType = tcpip.PacketMulticast
+	r.mu.Lock()
+	d := r.dispatcher
+	r.mu.Unlock()
+	d.DeliverNetworkPacket(proto, pkt)
 }
