@@ -174,6 +174,7 @@ func TestReportMembershipsVersions(t *testing.T) {
 			t.Errorf("MLD's version is %d", got)
 		}
 	}
+	igmp.SetIGMPVersion(ipv4.IGMPVersion3)
 	mld.SetMLDVersion(ipv6.MLDVersion2)
 
 	// A router of version 2 is heard: it counts for 2 times 125 s (RFC 3376,
