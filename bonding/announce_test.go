@@ -26,7 +26,7 @@ func (r *rig) listen() *announcements {
 		r.send(1)
 		by := "nobody"
 		for name, l := range r.links {
-			if len(l.Drain()) > 0 {
+			if len(data(l.Drain())) > 0 {
 				by = name
 			}
 		}

@@ -66,6 +66,7 @@ type Bond struct {
 	copies      *copies
 	reordering  reordering
 	lag         *aggregation // in 802.3ad, while a NIC has the bond
+	balancer    *balancer    // in balance-tlb and balance-alb, while a NIC has the bond
 	leaving     []*slave     // being released: their counters are in no other sum
 	retired     totals       // counters of released slaves
 	failovers   failoverLog
@@ -173,6 +174,7 @@ func (b *Bond) control(f func(now instant)) {
 // settle brings what follows from the state up to date.
 func (b *Bond) settle(now instant) {
 	b.updateAggregation(now)
+	b.updateBalancer(now)
 	b.updateCarrier(now)
 	b.announce(now)
 	b.resendMemberships(now)

@@ -38,7 +38,8 @@ type config struct {
 	allSlavesActive bool
 	minLinks        uint32
 	resendIGMP      uint32
-	lpInterval      uint32
+	lpInterval      uint32 // seconds
+	tlbStatic       bool   // tlb_dynamic_lb off
 	adSelect        uint8
 	rxDedup         RxDedup
 	rxReorder       RxReorder

@@ -195,12 +195,14 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	case IEEE8023AD:
 		s.setInactive() // until LACP has agreed
 		b.warnError(s.promiscuousAs(b))
+	case BalanceTLB, BalanceALB:
+		b.joinLB(s, now)
 	default:
 		s.setActive()
 		b.warnError(s.promiscuousAs(b))
 	}
 	b.slaveEvent(EventEnslave, s)
-	if b.config.mode == ActiveBackup || b.active == nil && s.link == linkUp {
+	if b.config.mode.info().primary || b.active == nil && s.link == linkUp {
 		b.reselect(now)
 	}
 }
@@ -327,6 +329,9 @@ func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
 }
 
 func (b *Bond) changeLinkAddress(addr tcpip.LinkAddress) error {
+	if b.config.mode.balances() {
+		return b.changeMACLB(addr)
+	}
 	for i, s := range b.slaves {
 		err := s.setMAC(addr)
 		if err == nil {

@@ -24,7 +24,7 @@ func (s *snapshot) sendElsewhere(from *slave, others []*slave, pkts stack.Packet
 		if next == from {
 			continue
 		}
-		n, err := next.send(pkts, stripe)
+		n, err := s.sendInstead(from, next, pkts, stripe)
 		sent += n
 		if err == nil || !link.Gone(err) {
 			from.rescued(n)

@@ -22,6 +22,10 @@ func (b *Bond) changeActive(next *slave, now instant) {
 	b.active = next
 	b.activeEvent(prev, next)
 	b.startResend(next, now)
+	if b.config.mode.balances() {
+		b.moveFilters(prev, next)
+		b.switchLB(prev, next, now)
+	}
 	if b.config.mode != ActiveBackup {
 		return
 	}
@@ -76,7 +80,7 @@ func (b *Bond) updateCarrier(now instant) {
 // now.
 func (b *Bond) receiveOnBackups() {
 	for _, s := range b.slaves {
-		if s.backup {
+		if s.backup || b.config.mode.balances() && s != b.active {
 			s.rxInactive = !b.config.allSlavesActive
 		}
 	}

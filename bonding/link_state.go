@@ -59,7 +59,7 @@ func (b *Bond) SetPromiscuous(on bool) error {
 		b.promiscuous = on
 		b.dirty = true
 		for _, s := range b.slaves {
-			if b.config.mode != ActiveBackup || s == b.active {
+			if !b.config.mode.info().primary || s == b.active {
 				err = errors.Join(err, s.setPromiscuous(on))
 			}
 		}

@@ -16,7 +16,7 @@ const (
 	BalanceXOR   Mode = 2 // the slave is chosen by a hash of the frame
 	Broadcast    Mode = 3 // every frame on every slave
 	IEEE8023AD   Mode = 4 // link aggregation by LACP
-	BalanceTLB   Mode = 5 // adaptive transmit load balancing (not here yet)
+	BalanceTLB   Mode = 5 // unicast IP over all slaves by load, reception on one
 	BalanceALB   Mode = 6 // adaptive load balancing (not here yet)
 )
 
@@ -54,6 +54,7 @@ func (m Mode) writer() writeFunc {
 		BalanceXOR:   writeBalanceXOR,
 		Broadcast:    writeBroadcast,
 		IEEE8023AD:   writeBalanceXOR, // over the ports that distribute; see config.writer
+		BalanceTLB:   writeBalanceTLB,
 	}[m]
 }
 

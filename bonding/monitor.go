@@ -114,11 +114,11 @@ func (b *Bond) pass(now instant) {
 func (b *Bond) ignoresUpdelay() bool {
 	mode := b.config.mode.info()
 	switch {
-	case mode.primary:
+	case b.config.mode == ActiveBackup:
 		return b.active == nil
 	case b.config.mode == IEEE8023AD && (b.lag == nil || b.lag.system.Active() == 0):
 		return false
-	case mode.hash:
+	case mode.hash, b.config.mode.balances():
 		return len(b.slaves) > 0 && !b.anyUsable()
 	}
 	return false
@@ -176,7 +176,10 @@ func (b *Bond) propose(s *slave, next linkState, now instant) {
 // slave is to be selected anew.
 func (b *Bond) commitUp(s *slave, now instant) bool {
 	s.lastLinkUp = now
-	if b.config.mode != ActiveBackup && b.config.mode != IEEE8023AD { // LACP gives the role there
+	switch {
+	case b.config.mode.balances():
+		b.linkUpLB(s, now)
+	case b.config.mode != ActiveBackup && b.config.mode != IEEE8023AD: // LACP gives the role there
 		s.setActive()
 	}
 	return b.active == nil || s == b.primary || s.prio > b.active.prio
@@ -187,7 +190,10 @@ func (b *Bond) commitDown(s *slave) bool {
 	if s.failures != ^uint32(0) {
 		s.failures++
 	}
-	if b.config.mode == ActiveBackup || b.config.mode == IEEE8023AD {
+	switch {
+	case b.config.mode.balances():
+		b.linkDownLB(s)
+	case b.config.mode == ActiveBackup || b.config.mode == IEEE8023AD:
 		s.setInactive()
 	}
 	return s == b.active
@@ -234,6 +240,9 @@ func (b *Bond) arm(now instant) {
 	}
 	if b.lag != nil {
 		earlier(b.lag.deadline())
+	}
+	if b.balancer != nil {
+		earlier(b.balancer.deadline())
 	}
 	if due == b.armed {
 		return

@@ -154,6 +154,7 @@ var recoveryModes = []struct {
 	{bonding.BalanceRR, false},
 	{bonding.ActiveBackup, true},
 	{bonding.BalanceXOR, true},
+	{bonding.BalanceTLB, true},
 	{bonding.Broadcast, false},
 }
 

@@ -107,6 +107,7 @@ func TestGSOBySlave(t *testing.T) {
 				for name := range r.links {
 					r.enable(name, name == use)
 				}
+				r.sent("eth0", "eth1")
 				payload := r.writeGSO(60000, flow)[0]
 				if use == "eth0" {
 					got := whole.Drain()

@@ -27,7 +27,7 @@ func TestOptionCheckOrder(t *testing.T) {
 		{"up before value", true, 0, bonding.BalanceRR, "mode", "x", bonding.ErrUp},
 		{"up alone", true, 0, bonding.BalanceRR, "mode", "1", bonding.ErrUp},
 		{"value before availability", false, 0, bonding.BalanceRR, "mode", "9", bonding.ErrInvalid},
-		{"availability", false, 0, bonding.BalanceRR, "mode", "5", bonding.ErrUnavailable},
+		{"availability", false, 0, bonding.BalanceRR, "mode", "6", bonding.ErrUnavailable},
 		{"neither", false, 0, bonding.BalanceRR, "mode", "1", nil},
 		{"may change while up with slaves", true, 2, bonding.BalanceXOR, "xmit_hash_policy", "1", nil},
 		{"may change while up with slaves", true, 2, bonding.BalanceRR, "packets_per_slave", "7", nil},

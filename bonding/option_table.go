@@ -75,7 +75,7 @@ var optionTable = []option{
 	lacpNumber("ad_actor_sys_prio", number{least: 1, greatest: 65535, names: []named{minval(1), maxval(65535)}}, func(c *lacpConfig) *uint16 { return &c.sysPrio }),
 	whileDown(lacpNumber("ad_user_port_key", number{greatest: 1023, names: []named{minval(0), maxval(1023)}}, func(c *lacpConfig) *uint16 { return &c.userKey })),
 	{name: "ad_actor_system", modes: lacpModes, set: setActorSystem, get: showActorSystem},
-	unavailable("tlb_dynamic_lb", onOff(1), lbModes, 1),
+	tlbDynamic(),
 	arpMissedMax(),
 	whileDown(lacpSwitch("coupled_control", onOff(1), func(c *lacpConfig) *bool { return &c.independent }, true)),
 	lacpSwitch("broadcast_neighbor", onOff(0), func(c *lacpConfig) *bool { return &c.broadcastNeighbor }, false),

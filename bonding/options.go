@@ -73,8 +73,8 @@ type Options struct {
 	// bond's.
 	FailOverMAC FailOverMAC
 
-	// XmitHashPolicy is what balance-xor and 802.3ad hash [xmit_hash_policy]. Default
-	// layer2.
+	// XmitHashPolicy is what balance-xor, 802.3ad and balance-tlb hash
+	// [xmit_hash_policy]. Default layer2.
 	XmitHashPolicy xmithash.Policy
 	// XmitHashMap is how that hash chooses a slave [xmit_hash_map, not in
 	// Linux]: modulo, as in Linux, or consistent, which moves few flows when
@@ -107,6 +107,13 @@ type Options struct {
 	// have [min_links]: with fewer the bond has no carrier and sends nothing.
 	// Default 0, as 1.
 	MinLinks int
+
+	// StaticTLB has balance-tlb choose slaves by XmitHashPolicy alone, whatever
+	// they carry [tlb_dynamic_lb off]. Default: by load.
+	StaticTLB bool
+	// LPInterval is how often balance-tlb and balance-alb tell switches where
+	// the slaves' addresses are [lp_interval], in whole seconds. Default 1 s.
+	LPInterval time.Duration
 
 	// LACP are the options of 802.3ad alone.
 	LACP LACPOptions
@@ -264,6 +271,7 @@ func (o *Options) values() (map[string]string, error) {
 		v["primary"] = o.Primary
 	}
 	errs = append(errs, o.LACP.values(v))
+	o.addBalance(v, &errs)
 	if o.AllSlavesActive {
 		v["all_slaves_active"] = "1"
 	}

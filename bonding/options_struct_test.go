@@ -55,6 +55,9 @@ func TestOptionsFields(t *testing.T) {
 		{"set", bonding.Options{XmitHashMap: bonding.HashConsistent}, "xmit_hash_map", "consistent 1"},
 		{"set", bonding.Options{RxDedup: bonding.DedupOn}, "rx_dedup", "on 2"},
 		{"set", bonding.Options{Mode: bonding.Broadcast}, "mode", "broadcast 3"},
+		{"default", bonding.Options{Mode: bonding.BalanceTLB}, "tlb_dynamic_lb", "1"},
+		{"set", bonding.Options{Mode: bonding.BalanceTLB, StaticTLB: true}, "tlb_dynamic_lb", "0"},
+		{"set", bonding.Options{LPInterval: 7 * time.Second}, "lp_interval", "7"},
 	} {
 		b, err := bonding.New(tt.o)
 		if err != nil {
@@ -75,9 +78,10 @@ func TestNewRefuses(t *testing.T) {
 		kind  error
 		names []string
 	}{
-		{bonding.Options{Mode: bonding.BalanceTLB}, bonding.ErrUnavailable, []string{"mode", "balance-tlb", "balance-rr"}},
-		{bonding.Options{Mode: bonding.BalanceTLB}, bonding.ErrUnavailable, []string{"mode", "balance-tlb"}},
-		{bonding.Options{Mode: bonding.BalanceALB}, bonding.ErrUnavailable, []string{"mode", "balance-alb"}},
+		{bonding.Options{Mode: bonding.BalanceALB}, bonding.ErrUnavailable, []string{"mode", "balance-alb", "balance-rr"}},
+		{bonding.Options{StaticTLB: true}, bonding.ErrMode, []string{"tlb_dynamic_lb"}},
+		{bonding.Options{LPInterval: time.Millisecond}, bonding.ErrInvalid, []string{"lp_interval", "1ms"}},
+		{bonding.Options{LPInterval: -time.Second}, bonding.ErrInvalid, []string{"lp_interval", "-1s"}},
 		{bonding.Options{Mode: 7}, bonding.ErrInvalid, []string{"mode", "7"}},
 		{bonding.Options{Mode: 255}, bonding.ErrInvalid, []string{"mode", "255"}},
 		{bonding.Options{MIIMon: 1500 * time.Microsecond}, bonding.ErrInvalid, []string{"miimon", "1.5ms"}},

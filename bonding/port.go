@@ -72,11 +72,11 @@ func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) drop
 	switch {
 	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
 		return dropRxNotMember
-	case s.receivers[from.slot].inactive:
+	case s.receivers[from.slot].inactive && !s.lb.hearsInactive(dst):
 		return dropRxInactive
 	case s.dispatcher == nil:
 		return dropRxNoNIC
-	case src == s.mac48 || len(s.own) > 0 && slices.Contains(s.own, src):
+	case src == s.mac48 || len(s.own) > 0 && slices.Contains(s.own, src), s.lb.sendsFrom(src):
 		return dropRxOwn
 	case dst == s.mac48:
 		pkt.PktType = tcpip.PacketHost
@@ -85,7 +85,7 @@ func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) drop
 	case dst&groupBit != 0:
 		pkt.PktType = tcpip.PacketMulticast
 		from.counters.rx.multicast.Add(1)
-	case len(s.own) > 0 && slices.Contains(s.own, dst):
+	case len(s.own) > 0 && slices.Contains(s.own, dst), s.lb.receivesFor(dst):
 		pkt.PktType = tcpip.PacketHost
 	case s.promiscuous:
 		pkt.PktType = tcpip.PacketOtherHost

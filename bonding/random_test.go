@@ -36,7 +36,8 @@ func TestRandom(t *testing.T) {
 func FuzzRandom(f *testing.F) {
 	f.Add(uint8(1), uint64(2))
 	f.Fuzz(func(t *testing.T, mode uint8, seed uint64) {
-		randomWalk(t, bonding.Options{Mode: bonding.Mode(mode % 4), FailOverMAC: bonding.FailOverMAC(mode / 4 % 3)}, seed)
+		n := uint8(len(recoveryModes))
+		randomWalk(t, bonding.Options{Mode: recoveryModes[mode%n].mode, FailOverMAC: bonding.FailOverMAC(mode / n % 3)}, seed)
 	})
 }
 
@@ -184,7 +185,7 @@ func (w *walk) option(name string) {
 		{"primary_reselect", "0", "1", "2"}, {"all_slaves_active", "0", "1"}, {"num_grat_arp", "0", "1", "3"}, {"peer_notif_delay", "0", "200"},
 		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"},
 		{"xmit_hash_map", "0", "1"}, {"weight", name + ":5", name + ":0"},
-		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3"}, {"min_links", "9", "-1"},
+		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3", "5"}, {"tlb_dynamic_lb", "0", "1"}, {"lp_interval", "1", "7"}, {"min_links", "9", "-1"},
 	}
 	o := options[w.rnd.IntN(len(options))]
 	value := o[1+w.rnd.IntN(len(o)-1)]
@@ -192,7 +193,7 @@ func (w *walk) option(name string) {
 	before := w.Status()
 	if err := w.SetOption(o[0], value); err != nil {
 		if after := w.Status(); !sameStatus(before, after) {
-			w.tb.Errorf("SetOption(%s, %q) = %v changed the status", o[0], value, err)
+			w.tb.Errorf("SetOption(%s, %q) = %v changed the status\n%s\n%s", o[0], value, err, text(before), text(after))
 		}
 	}
 	w.mode = w.Mode() // may change while there is neither slave nor NIC
@@ -219,7 +220,11 @@ func (w *walk) check() {
 			w.tb.Errorf("slave %s is disabled and %s", s.Name, s.MIIStatus)
 		}
 		isActive := w.mode != bonding.ActiveBackup || s.Name == st.ActiveSlave
-		if (s.State == "active") != isActive || s.Receives != (isActive || st.Options["all_slaves_active"] == "1") {
+		receives := isActive
+		if st.Balance != nil {
+			receives = s.Name == st.ActiveSlave
+		}
+		if (s.State == "active") != isActive || s.Receives != (receives || st.Options["all_slaves_active"] == "1") {
 			w.tb.Errorf("slave %s is %s, receives %t; the active slave is %q", s.Name, s.State, s.Receives, st.ActiveSlave)
 		}
 		if s.Name == st.ActiveSlave && s.MIIStatus != "up" && s.MIIStatus != "going down" {
@@ -232,6 +237,9 @@ func (w *walk) check() {
 	if w.mode == bonding.ActiveBackup && (active > 1 || (st.ActiveSlave == "") != (active == 0) || up > 0 && active == 0) {
 		w.tb.Errorf("%d slaves are active, %d up, the active slave is %q", active, up, st.ActiveSlave)
 	}
+	if st.Balance != nil {
+		w.checkSources(st)
+	}
 	wantGrown(w.tb, w.last.Counters, st.Counters)
 	for _, old := range w.last.Slaves {
 		for _, s := range st.Slaves {
@@ -241,6 +249,22 @@ func (w *walk) check() {
 		}
 	}
 	w.last = st
+}
+
+// checkSources checks that the slaves of an adaptive mode have different
+// addresses, the active one the bond's.
+func (w *walk) checkSources(st bonding.Status) {
+	seen := map[string]string{}
+	for _, s := range st.Slaves {
+		source := s.Balance.SourceAddress
+		if other := seen[source]; other != "" {
+			w.tb.Errorf("slaves %s and %s have the address %s", other, s.Name, source)
+		}
+		seen[source] = s.Name
+		if s.Name == st.ActiveSlave && source != st.MACAddress {
+			w.tb.Errorf("the active slave %s has %s, the bond %s", s.Name, source, st.MACAddress)
+		}
+	}
 }
 
 func wantGrown(tb testing.TB, was, is bonding.Counters) {
@@ -265,16 +289,17 @@ func (w *walk) checkWrites() {
 	healthy := 0
 	for _, s := range st.Slaves {
 		w.links[s.Name].Drain()
-		may[s.Name] = s.MIIStatus == "up" && s.Enabled && s.Usable || s.Name == st.ActiveSlave
+		may[s.Name] = s.MIIStatus == "up" && s.Enabled && s.Usable || s.Name == st.ActiveSlave && w.mode != bonding.BalanceTLB
 		if may[s.Name] && !w.gone[s.Name] {
 			healthy++
 		}
 	}
 	n := 1 + w.rnd.IntN(8)
+	w.own = w.mode == bonding.BalanceTLB // others' frames go by the active slave alone
 	took, err := w.send(n)
 	sum := 0
 	for name, l := range w.links {
-		got := len(l.Drain())
+		got := len(data(l.Drain()))
 		sum += got
 		if got > 0 && (!may[name] || w.gone[name]) {
 			w.tb.Errorf("%d frames went by %s, which may not send: %s", got, name, text(st))

@@ -84,8 +84,14 @@ func (b *Bond) dismiss(s *slave, now instant) {
 		b.warn("the bond keeps %s, the address of released slave %s: see that both are not on one network", b.mac, s.name)
 	}
 	b.slaveEvent(EventRelease, s)
-	if s == b.active {
+	wasActive := s == b.active
+	if wasActive {
 		b.changeActive(nil, now)
+	}
+	if b.config.mode.balances() {
+		b.leaveLB(s)
+	}
+	if wasActive {
 		b.reselect(now)
 	}
 	b.leaving = []*slave{s}

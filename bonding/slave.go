@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"bondstack/bonding/flowmap"
+	"bondstack/bonding/tlb"
 	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -65,6 +66,8 @@ type slave struct {
 	// detached is set before the grace period of Release: from then on no
 	// frame of the bond's own is sent either.
 	detached atomic.Bool
+	// learning is whether learning packets are being sent.
+	learning atomic.Bool
 
 	device *deviceSlave // nil: the endpoint is of no table
 
@@ -82,6 +85,7 @@ type slave struct {
 	permMAC    tcpip.LinkAddress // at the moment of enslaving
 	permMTU    uint32
 	mac        tcpip.LinkAddress // as recorded; the link's own, but in balance-tlb
+	member     *tlb.Member       // in the balancer's present table
 	failures   uint32
 	queueID    uint16
 	prio       int32

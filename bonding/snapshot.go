@@ -54,6 +54,8 @@ type snapshot struct {
 	copies    *copies // nil: copies are not discarded
 	// reorder is nil where frames are delivered as they come.
 	reorder *reorder.Stage
+	// lb is what balance-tlb and balance-alb need besides; nil in other modes.
+	lb *balanceView
 	// slow has slow-protocol frames given to LACP.
 	slow bool
 	// own are the packed addresses besides mac that frames are received for.
@@ -103,6 +105,9 @@ func (b *Bond) build() *snapshot {
 	}
 	s.flows = b.flowTable(s.usable)
 	s.turn = turns(s.all)
+	if b.config.mode.balances() {
+		s.lb = b.balanceView(s.usable)
+	}
 	s.standby = standby(s.up, s.active)
 	s.serving = s.serves(b.config.mode.info())
 	return s

@@ -10,7 +10,7 @@ import (
 )
 
 // pickFunc chooses the slave for a packet. It is called only where some slave
-// is usable.
+// is usable. In the adaptive modes it may choose none.
 type pickFunc func(s *snapshot, pkt *stack.PacketBuffer) *slave
 
 // spread sends each packet by the slave that pick chooses, with one write a
@@ -33,6 +33,9 @@ func (s *snapshot) spread(pkts stack.PacketBufferList, stripe uint32, others []*
 
 // sendOr sends a list by a slave, or by another one when its link is gone.
 func (s *snapshot) sendOr(to *slave, others []*slave, pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
+	if s.lb != nil {
+		return s.sendBalanced(to, pkts, stripe)
+	}
 	n, err := to.send(pkts, stripe)
 	if err == nil || !link.Gone(err) {
 		return n, err

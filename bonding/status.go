@@ -38,6 +38,7 @@ type Status struct {
 	LACP            *LACPStatus       `json:"lacp,omitempty"`
 	Failovers       []Failover        `json:"failovers"` // the last 64, the oldest first
 	Reorder         *ReorderStatus    `json:"reorder,omitempty"`
+	Balance         *BalanceStatus    `json:"balance,omitempty"`
 
 	showsHash    bool
 	showsPrimary bool
@@ -66,6 +67,7 @@ type SlaveStatus struct {
 	Monitors         map[string]string `json:"monitors"` // what each says: up, going_down, down, going_back or unknown
 	Counters         Counters          `json:"counters"`
 	LACP             *LACPPort         `json:"lacp,omitempty"`
+	Balance          *SlaveBalance     `json:"balance,omitempty"`
 }
 
 // Counters count frames and bytes with their Ethernet headers, and drops by
@@ -119,7 +121,7 @@ func (b *Bond) Status() Status {
 		Options: map[string]string{}, Warnings: b.warnings(),
 		Failovers: b.failovers.show(b.lostFrames(b.slaves)),
 		Slaves:    make([]SlaveStatus, 0, len(b.slaves)),
-		showsHash: mode.hash, showsPrimary: mode.primary, primaryHere: b.primary != nil,
+		showsHash: mode.hash || c.mode.balances() && c.tlbStatic, showsPrimary: mode.primary, primaryHere: b.primary != nil,
 		policy: uint8(c.policy), longMode: c.longMode(),
 	}
 	if mode.primary {
@@ -137,6 +139,9 @@ func (b *Bond) Status() Status {
 	}
 	if c.mode == IEEE8023AD {
 		b.addLACPStatus(&st)
+	}
+	if c.mode.balances() {
+		b.addBalanceStatus(&st)
 	}
 	st.Counters = sum.counters()
 	st.Reorder = b.reorderStatus()

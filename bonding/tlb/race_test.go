@@ -1,0 +1,5 @@
+//go:build race
+
+package tlb
+
+const raceEnabled = true
