@@ -75,7 +75,7 @@ func (s *benchSettings) ends(r *rig, mode *bonding.Mode) (a, b netstack.LinkEndp
 	if err != nil {
 		return nil, nil, err
 	}
-	y, err := bonding.New(o)
+	y, err := bonding.New(far(o))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,6 +92,16 @@ func (s *benchSettings) ends(r *rig, mode *bonding.Mode) (a, b netstack.LinkEndp
 	}
 	r.bond, r.bonds = x, []*bonding.Bond{x, y}
 	return x, y, nil
+}
+
+// far are the options of the receiving host's bond. In the adaptive modes a bond
+// sends by all slaves and receives on the active one, as a switch between the two
+// would have it. There is none here: so the far end does the opposite.
+func far(o bonding.Options) bonding.Options {
+	if o.Mode == bonding.BalanceTLB || o.Mode == bonding.BalanceALB {
+		o.Mode, o.AllSlavesActive = bonding.ActiveBackup, true
+	}
+	return o
 }
 
 // readyTimeout bounds how long the bonds may take until they carry data: LACP
