@@ -65,6 +65,7 @@ type Bond struct {
 	own         []ownAddress // received for besides mac
 	copies      *copies
 	reordering  reordering
+	arp         arpMonitor
 	lag         *aggregation // in 802.3ad, while a NIC has the bond
 	balancer    *balancer    // in balance-tlb and balance-alb, while a NIC has the bond
 	leaving     []*slave     // being released: their counters are in no other sum
@@ -133,7 +134,7 @@ func New(o Options) (*Bond, error) {
 	b.headers.Store(ethernetHeader)
 	b.control(func(instant) {
 		b.dirty = true
-		if c.miimon == 0 {
+		if c.monitors() == 0 {
 			b.warn(unmonitored)
 		}
 	})
@@ -175,9 +176,11 @@ func (b *Bond) control(f func(now instant)) {
 func (b *Bond) settle(now instant) {
 	b.updateAggregation(now)
 	b.updateBalancer(now)
+	b.updateARPMonitor(now)
 	b.updateCarrier(now)
 	b.announce(now)
 	b.resendMemberships(now)
+	b.queueProbes()
 	b.updateCopies(now)
 	b.updateReorder()
 	if b.dirty {

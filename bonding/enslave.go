@@ -183,6 +183,7 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	b.headers.Store(max(b.headers.Load(), uint32(s.ep.MaxHeaderLength())))
 	s.link, s.until = b.firstLink(s, now)
 	s.verdicts.all(s.link)
+	s.forget(now, b.config.arp.interval)
 	if s.link != linkDown {
 		s.lastLinkUp = now
 	}
@@ -236,11 +237,11 @@ func (b *Bond) firstLink(s *slave, now instant) (linkState, instant) {
 	switch {
 	case s.disabled:
 		return linkDown, 0
-	case b.config.miimon == 0:
+	case b.config.monitors() == 0:
 		return linkUp, 0
 	case !s.usable():
 		return linkDown, 0
-	case b.config.updelay > 0:
+	case b.config.updelay > 0 && b.config.miimon > 0:
 		return linkBack, now.add(b.config.passes(b.config.updelay))
 	}
 	return linkUp, 0

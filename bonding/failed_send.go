@@ -62,12 +62,17 @@ func (s *slave) rescued(n int) {
 func (b *Bond) commitLinkGone(s *slave) {
 	b.control(func(now instant) {
 		s.counters.gone.Store(false)
-		if s.released || b.config.miimon == 0 || b.dispatcher == nil {
+		period := b.config.period()
+		if s.released || period == 0 || b.dispatcher == nil {
 			return
 		}
-		s.goneUntil = now.add(b.config.miimon)
+		s.goneUntil = now.add(period)
 		s.noteGone()
 		b.dirty = true
+		if s == b.arp.candidate {
+			return // the next pass tries another
+		}
 		b.propose(s, linkDown, now) // no downdelay: nothing can be sent
+		s.forget(now, 0)            // what was heard before does not bring it back
 	})
 }

@@ -32,6 +32,7 @@ func (b *Bond) changeActive(next *slave, now instant) {
 	if prev != nil {
 		prev.setInactive()
 	}
+	b.endTrial(next)
 	b.moveFilters(prev, next)
 	if next != nil {
 		next.setActive()

@@ -162,6 +162,9 @@ func (b *Bond) commit(proposals []linkState, now instant) {
 // propose commits a proposal for one slave, over the heads of its monitors.
 func (b *Bond) propose(s *slave, next linkState, now instant) {
 	s.verdicts.all(next)
+	if next == linkUp {
+		s.lastLinkUp = now
+	}
 	proposals := make([]linkState, len(b.slaves))
 	for i, other := range b.slaves {
 		proposals[i] = other.link
@@ -175,7 +178,9 @@ func (b *Bond) propose(s *slave, next linkState, now instant) {
 // commitUp is a slave's link becoming usable. It reports whether the active
 // slave is to be selected anew.
 func (b *Bond) commitUp(s *slave, now instant) bool {
-	s.lastLinkUp = now
+	if b.config.miimon > 0 { // else its activation counts
+		s.lastLinkUp = now
+	}
 	switch {
 	case b.config.mode.balances():
 		b.linkUpLB(s, now)
@@ -211,7 +216,9 @@ func (b *Bond) miimonChanged(now instant) {
 		for _, s := range b.slaves {
 			s.goneUntil = 0 // no pass will end it
 		}
-		b.warn(unmonitored)
+		if b.config.monitors() == 0 {
+			b.warn(unmonitored)
+		}
 	case b.dispatcher != nil:
 		b.nextPass = now
 	}
@@ -233,6 +240,7 @@ func (b *Bond) arm(now instant) {
 			}
 		}
 	}
+	earlier(b.arp.deadline())
 	earlier(b.notify.due)
 	earlier(b.resend.due)
 	if b.copies != nil {
@@ -262,13 +270,13 @@ func (b *Bond) arm(now instant) {
 func (b *Bond) timerFired() {
 	b.control(func(now instant) {
 		b.armed = 0
-		if b.nextPass == 0 {
-			return
+		if b.nextPass != 0 {
+			if now >= b.nextPass {
+				b.nextPass = now.add(b.config.miimon)
+			}
+			b.pass(now)
 		}
-		if now >= b.nextPass {
-			b.nextPass = now.add(b.config.miimon)
-		}
-		b.pass(now)
+		b.runARPMonitor(now)
 	})
 }
 

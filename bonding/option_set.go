@@ -240,6 +240,9 @@ func (b *Bond) take(ch *change, now instant) {
 	if old.miimon != b.config.miimon {
 		b.miimonChanged(now)
 	}
+	if was, is := &old.arp.targets, &b.config.arp.targets; !slices.Equal(was.V4, is.V4) || !slices.Equal(was.V6, is.V6) {
+		b.moveEvidence(was, now)
+	}
 	if old.monitors() != b.config.monitors() || old.rule != b.config.rule {
 		b.monitorsChanged()
 	}

@@ -38,6 +38,9 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	if s.slow && protocol == lacp.EtherType && p.slave.bond.receiveSlow(p.slave, eth, pkt) {
 		return
 	}
+	if s.arp != nil {
+		s.arp.look(p.slave, protocol, eth, pkt)
+	}
 	reason := s.refuse(p.slave, eth, pkt)
 	if reason == accepted {
 		if s.first != nil {

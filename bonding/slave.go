@@ -71,11 +71,15 @@ type slave struct {
 
 	device *deviceSlave // nil: the endpoint is of no table
 
+	// probing is set while probes are written, which may block.
+	probing atomic.Bool
+
 	// The following are guarded by bond.mu.
 	name string
 	linkMachine
-	state      link.State // as last looked at
-	verdicts   verdicts
+	state    link.State // as last looked at
+	verdicts verdicts
+	arpSlave
 	lastLinkUp instant
 	backup     bool // role
 	rxInactive bool // receive is suppressed

@@ -60,6 +60,8 @@ type snapshot struct {
 	slow bool
 	// own are the packed addresses besides mac that frames are received for.
 	own []uint64
+	// arp has ARP and IPv6 frames looked at by the ARP monitor.
+	arp *arpWatch
 	// promiscuous takes unicast frames for other addresses too.
 	promiscuous bool
 }
@@ -90,6 +92,7 @@ func (b *Bond) build() *snapshot {
 		slow:            b.lag != nil,
 		own:             b.packedOwn(),
 		promiscuous:     b.promiscuous,
+		arp:             b.watch(),
 	}
 	for _, sl := range s.all {
 		for len(s.receivers) <= sl.slot {

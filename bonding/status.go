@@ -179,8 +179,11 @@ func (b *Bond) warnings() []string {
 	list := []string{}
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	c := &b.config
-	if c.miimon == 0 {
+	switch targets := &c.arp.targets; {
+	case c.monitors() == 0:
 		add(unmonitored)
+	case c.arp.interval > 0 && len(targets.V4)+len(targets.V6) == 0:
+		add("arp_interval is set, but neither arp_ip_target nor ns_ip6_target: no slave can be found to work")
 	}
 	if c.mode.info().primary && c.primary != "" && b.primary == nil {
 		add("primary %s is not among the slaves; it is taken when it is enslaved", c.primary)
