@@ -11,9 +11,13 @@ import (
 
 	"bondstack/bonding/lacp"
 	"bondstack/bonding/lacp/lacptest"
+	"bondstack/link/linktest"
 )
 
-const etherHeader = 14
+const (
+	etherHeader = 14
+	captures    = "../../testdata/lacp"
+)
 
 // replay gives our side what a Linux bond received, from the moment that its
 // first PDU shows it to be there, and returns the node and what it sent.
@@ -28,23 +32,23 @@ type replay struct {
 func newReplay(t *testing.T, name string, c lacp.Config) *replay {
 	t.Helper()
 	r := &replay{Net: lacptest.NewNet(1)}
-	var rx, tx [2][]captured
+	var rx, tx [2][]linktest.Captured
 	for i := range 2 {
-		rx[i] = readPcap(t, fmt.Sprintf("%s.link%d.rx.pcap", name, i))
-		tx[i] = readPcap(t, fmt.Sprintf("%s.link%d.tx.pcap", name, i))
+		rx[i] = linktest.ReadPcap(t, filepath.Join(captures, fmt.Sprintf("%s.link%d.rx.pcap", name, i)))
+		tx[i] = linktest.ReadPcap(t, filepath.Join(captures, fmt.Sprintf("%s.link%d.tx.pcap", name, i)))
 		for _, f := range tx[i] {
-			p, err := lacp.Parse(f.frame[etherHeader:])
+			p, err := lacp.Parse(f.Frame[etherHeader:])
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := p.AppendTo(nil); string(got) != string(f.frame[etherHeader:]) {
-				t.Fatalf("Linux's PDU % x is emitted as % x", f.frame[etherHeader:], got)
+			if got := p.AppendTo(nil); string(got) != string(f.Frame[etherHeader:]) {
+				t.Fatalf("Linux's PDU % x is emitted as % x", f.Frame[etherHeader:], got)
 			}
 			r.linux[i] = append(r.linux[i], p)
 		}
 	}
 	c.System = r.linux[0][0].Actor.System
-	r.start = min(tx[0][0].at, tx[1][0].at)
+	r.start = min(tx[0][0].At, tx[1][0].At)
 	r.a = r.NewNode("a", c)
 	r.a.OnSend = func(_ lacp.Instant, id lacp.PortID, pdu []byte) {
 		p, _ := lacp.Parse(pdu)
@@ -55,8 +59,8 @@ func newReplay(t *testing.T, name string, c lacp.Config) *replay {
 		silent.Silent = true
 		r.Join(r.a.AddPort(tenG), &silent.Port)
 		for _, f := range rx[i] {
-			if f.at >= r.start {
-				r.At(f.at-r.start, func() { r.a.Sys.Receive(r.Now(), lacp.PortID(i+1), f.frame[etherHeader:]) })
+			if f.At >= r.start {
+				r.At(f.At-r.start, func() { r.a.Sys.Receive(r.Now(), lacp.PortID(i+1), f.Frame[etherHeader:]) })
 			}
 		}
 	}
