@@ -93,6 +93,8 @@ type Bond struct {
 	membershipSubs subscribers // link.MembershipNotifier
 	changeSubs     subscribers // link.ChangeReporter
 	events         eventLog
+
+	locked *LockedBond // nil: what a program has
 }
 
 var (
@@ -188,7 +190,7 @@ func (b *Bond) settle(now instant) {
 		next := b.build()
 		b.recordFailovers(b.snap.Load(), next, now)
 		next.mark(&b.failovers)
-		b.snap.Store(next)
+		b.publish(next)
 	}
 	b.arm(now)
 }

@@ -73,7 +73,7 @@ func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *
 		b.restore(s)
 		return nil, err
 	}
-	ep.Attach(&port{slave: s})
+	ep.Attach(b.portOf(s))
 	s.look()
 	b.control(func(now instant) {
 		b.tellAbove(s, told)

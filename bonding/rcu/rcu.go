@@ -52,6 +52,9 @@ type Section struct {
 // are striped in the same way.
 func (s Section) Stripe() uint32 { return s.stripe }
 
+// OwnStripe returns the stripe of a section that the caller would enter now.
+func OwnStripe() uint32 { return stripeOfStack() }
+
 // Enter begins a read section. Values loaded after it stay in use until Exit.
 func (d *Domain) Enter() Section {
 	s := Section{stripe: stripeOfStack(), phase: d.phase.Load() & 1}

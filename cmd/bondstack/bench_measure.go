@@ -18,6 +18,7 @@ type benchResult struct {
 	BondGbps        []float64    `json:"bond_gbps"`
 	Ratio           *spreadOf    `json:"ratio"`
 	BondingCPU      *float64     `json:"bonding_cpu_percent"`
+	BondingNs       *float64     `json:"bonding_ns_per_frame"`
 	BareRetransmits uint64       `json:"bare_retransmits"`
 	BondRetransmits uint64       `json:"bond_retransmits"`
 	CPUSamples      int64        `json:"cpu_samples"`
@@ -52,6 +53,10 @@ type inForce struct {
 	Go         string         `json:"go"`
 }
 
+func inForceOf(r *rig) inForce {
+	return inForce{r.sender.Settings(), runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()}
+}
+
 // minSamples is how many CPU samples a share needs to mean something.
 const minSamples = 2000
 
@@ -69,16 +74,26 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 		return res, err
 	}
 	defer bond.close()
-	s.InForce = inForce{bond.sender.Settings(), runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version()}
+	s.InForce = inForceOf(bond)
 	var prof profiler
 	var ratios []float64
+	var frames uint64
+	measured := func(on bool) {
+		if on {
+			frames -= bond.frames()
+		}
+		prof.measured(on)
+		if !on {
+			frames += bond.frames()
+		}
+	}
 	for i := range s.Rounds {
 		p.step("%s: round %d of %d", mode, i+1, s.Rounds)
 		x, err := bare.round(s.Streams, d, func(bool) {})
 		if err != nil {
 			return res, err
 		}
-		y, err := bond.round(s.Streams, d, prof.measured)
+		y, err := bond.round(s.Streams, d, measured)
 		if err != nil {
 			return res, err
 		}
@@ -88,9 +103,16 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 			ratios = append(ratios, y/x)
 		}
 	}
+	for n := 0; prof.err == nil && prof.samples < int64(s.Samples) && n < maxRounds; n++ {
+		p.step("%s: %d of %d CPU samples", mode, prof.samples, s.Samples)
+		if _, err := bond.round(s.Streams, d, measured); err != nil {
+			return res, err
+		}
+	}
 	if prof.err != nil {
 		return res, prof.err
 	}
+	res.BondingNs = prof.nsOf(prof.bonding, frames)
 	res.Ratio = spread(ratios)
 	res.CPUSamples, res.BondingCPU = prof.samples, prof.percent()
 	res.BareRetransmits, res.BondRetransmits = bare.retransmits(), bond.retransmits()
@@ -110,6 +132,16 @@ func spread(v []float64) *spreadOf {
 		mid = (mid + v[len(v)/2-1]) / 2
 	}
 	return &spreadOf{round3(v[0]), round3(mid), round3(v[len(v)-1])}
+}
+
+// frames returns how many frames have passed the bonds: a frame counts once where
+// it is sent and once where it is received.
+func (r *rig) frames() (n uint64) {
+	for _, b := range r.bonds {
+		c := b.Status().Counters
+		n += c.TxPackets + c.RxPackets
+	}
+	return n
 }
 
 func round3(v float64) float64 { return float64(int64(v*1000+0.5)) / 1000 }

@@ -9,27 +9,34 @@ import (
 
 // printBench writes the results for people.
 func printBench(w io.Writer, s *benchSettings, results []benchResult) error {
-	f := s.InForce.(inForce)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d links, %d streams, %d rounds of %gs", s.Links, s.Streams, s.Rounds, s.Duration)
-	if s.Rate > 0 {
-		fmt.Fprintf(&b, ", %g Mbit/s a link", float64(s.Rate)/1e6)
-	}
-	fmt.Fprintf(&b, "\nin force: %s, %d CPUs, %s on %s/%s\n\n", f.Stack, f.GOMAXPROCS, f.Go, f.OS, f.Arch)
+	s.printHead(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "mode\tbare Gbit/s\tbond Gbit/s\tratio (min..max)\tretransmits bare/bond\tbonding CPU\tshare")
+	fmt.Fprintln(t, "mode\tbare Gbit/s\tbond Gbit/s\tratio (min..max)\tretransmits bare/bond\tbonding CPU\tns a frame\tshare")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", r.Mode, median(r.BareGbps), median(r.BondGbps),
-			r.Ratio, r.BareRetransmits, r.BondRetransmits, r.cpu(), r.shareText())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", r.Mode, median(r.BareGbps), median(r.BondGbps),
+			r.Ratio, r.BareRetransmits, r.BondRetransmits, r.cpu(), r.nsText(), r.shareText())
 	}
 	t.Flush()
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func median(v []float64) string {
+// printHead writes what the figures depend on.
+func (s *benchSettings) printHead(b *strings.Builder) {
+	f := s.InForce.(inForce)
+	fmt.Fprintf(b, "%d links, %d streams, %d rounds of %gs", s.Links, s.Streams, s.Rounds, s.Duration)
+	if s.Rate > 0 {
+		fmt.Fprintf(b, ", %g Mbit/s a link", float64(s.Rate)/1e6)
+	}
+	fmt.Fprintf(b, "\nin force: %s, %d CPUs, %s on %s/%s\n\n", f.Stack, f.GOMAXPROCS, f.Go, f.OS, f.Arch)
+}
+
+func median(v []float64) string { return medianOf(v, "%.1f") }
+
+func medianOf(v []float64, format string) string {
 	if s := spread(v); s != nil {
-		return fmt.Sprintf("%.1f", s.Median)
+		return fmt.Sprintf(format, s.Median)
 	}
 	return "-"
 }
@@ -47,6 +54,13 @@ func (r *benchResult) cpu() string {
 		return fmt.Sprintf("- (%d samples)", r.CPUSamples)
 	}
 	return fmt.Sprintf("%.2f %%", *r.BondingCPU)
+}
+
+func (r *benchResult) nsText() string {
+	if r.BondingNs == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", *r.BondingNs)
 }
 
 func (r *benchResult) shareText() string {

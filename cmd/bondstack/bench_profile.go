@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/pprof"
 	"strings"
+	"time"
 
 	"github.com/google/pprof/profile"
 )
@@ -16,8 +17,13 @@ import (
 // counted: by the function that a sample hits, not by what it calls.
 type profiler struct {
 	samples, bonding int64
-	err              error
-	buf              bytes.Buffer
+	// charged are those of bonding, and those in a lock or a counter that the
+	// bond's functions called.
+	charged int64
+	cpu     time.Duration // of the process, while samples were taken
+	began   time.Duration
+	err     error
+	buf     bytes.Buffer
 }
 
 // bondingPackage is the prefix of the functions that count as the bond's.
@@ -30,7 +36,9 @@ func (p *profiler) measured(on bool) {
 	case on:
 		p.buf.Reset()
 		p.err = startProfile(&p.buf)
+		p.began = cpuTime()
 	default:
+		p.cpu += cpuTime() - p.began
 		pprof.StopCPUProfile()
 		p.err = p.add()
 	}
@@ -64,6 +72,9 @@ func (p *profiler) add() error {
 		if strings.HasPrefix(leaf(s), bondingPackage) {
 			p.bonding += s.Value[0]
 		}
+		if strings.HasPrefix(callerOfLocks(s), bondingPackage) {
+			p.charged += s.Value[0]
+		}
 	}
 	return nil
 }
@@ -77,11 +88,41 @@ func leaf(s *profile.Sample) string {
 	return s.Location[0].Line[0].Function.Name
 }
 
+// callerOfLocks returns the name of a sample's innermost function that is none of
+// the packages for locks and atomic operations, nor the scheduler's behind them.
+func callerOfLocks(s *profile.Sample) string {
+	for _, loc := range s.Location {
+		for _, line := range loc.Line {
+			if line.Function == nil {
+				return ""
+			}
+			name := line.Function.Name
+			if !strings.HasPrefix(name, "sync.") && !strings.HasPrefix(name, "sync/atomic.") &&
+				!strings.HasPrefix(name, "internal/sync.") && !strings.HasPrefix(name, "internal/runtime/") && !strings.HasPrefix(name, "runtime.") {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
 // percent is the bond's share, or nil where there are too few samples.
-func (p *profiler) percent() *float64 {
+func (p *profiler) percent() *float64 { return p.percentOf(p.bonding) }
+
+func (p *profiler) percentOf(n int64) *float64 {
 	if p.samples < minSamples {
 		return nil
 	}
-	v := round3(100 * float64(p.bonding) / float64(p.samples))
+	v := round3(100 * float64(n) / float64(p.samples))
+	return &v
+}
+
+// nsOf is what n samples are of the CPU time, for each of some frames; nil where
+// there are too few samples, or the time is not known.
+func (p *profiler) nsOf(n int64, frames uint64) *float64 {
+	if p.samples < minSamples || p.cpu == 0 || frames == 0 {
+		return nil
+	}
+	v := round3(float64(p.cpu.Nanoseconds()) * float64(n) / float64(p.samples) / float64(frames))
 	return &v
 }

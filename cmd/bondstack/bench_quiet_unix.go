@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,4 +27,13 @@ func quietly(f func()) bool {
 	}
 	f()
 	return unix.Dup2(saved, 2) == nil
+}
+
+// cpuTime is how much CPU time the process has had.
+func cpuTime() time.Duration {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -23,6 +23,8 @@ type rig struct {
 	sender, receiver *stack.Host
 	bond             *bonding.Bond // the sender's, or nil
 	bonds            []*bonding.Bond
+	last             netstack.LinkEndpoint // the sender's last slave
+	lastName         string
 	sink             net.Listener
 	received         atomic.Int64 // bytes
 	readers          sync.WaitGroup
@@ -30,10 +32,23 @@ type rig struct {
 
 const benchPort = 5001 // iperf's
 
-// newRig builds a rig: bare where bond is nil.
+// newRig builds a rig: bare where mode is nil.
 func (s *benchSettings) newRig(mode *bonding.Mode) (*rig, error) {
+	return s.newRigOf(mode, newBond)
+}
+
+// bondMaker makes a bond, as a bond and as the endpoint that a host takes.
+type bondMaker func(bonding.Options) (*bonding.Bond, netstack.LinkEndpoint, error)
+
+// newBond is the bondMaker of bonds as they are.
+func newBond(o bonding.Options) (*bonding.Bond, netstack.LinkEndpoint, error) {
+	b, err := bonding.New(o)
+	return b, b, err
+}
+
+func (s *benchSettings) newRigOf(mode *bonding.Mode, make bondMaker) (*rig, error) {
 	r := &rig{}
-	a, b, err := s.ends(r, mode)
+	a, b, err := s.ends(r, mode, make)
 	if err != nil {
 		return nil, err
 	}
@@ -66,16 +81,16 @@ func hostAt(cidr string) stack.HostOptions {
 }
 
 // ends returns what the two hosts stand on.
-func (s *benchSettings) ends(r *rig, mode *bonding.Mode) (a, b netstack.LinkEndpoint, err error) {
+func (s *benchSettings) ends(r *rig, mode *bonding.Mode, make bondMaker) (a, b netstack.LinkEndpoint, err error) {
 	if mode == nil {
 		return s.wire()
 	}
 	o := bonding.Options{Mode: *mode, XmitHashPolicy: s.policy}
-	x, err := bonding.New(o)
+	x, a, err := make(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	y, err := bonding.New(far(o))
+	y, b, err := make(far(o))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,13 +100,14 @@ func (s *benchSettings) ends(r *rig, mode *bonding.Mode) (a, b netstack.LinkEndp
 			return nil, nil, err
 		}
 		name := fmt.Sprintf("eth%d", i)
+		r.last, r.lastName = e, name
 		err = errors.Join(x.Enslave(name, e, bonding.SlaveOptions{}), y.Enslave(name, f, bonding.SlaveOptions{}))
 		if err != nil {
 			return nil, nil, err
 		}
 	}
 	r.bond, r.bonds = x, []*bonding.Bond{x, y}
-	return x, y, nil
+	return a, b, nil
 }
 
 // far are the options of the receiving host's bond. In the adaptive modes a bond

@@ -97,6 +97,9 @@ func TestBenchFlagFaults(t *testing.T) {
 		{[]string{"--duration", "5"}, []string{"--duration", `"5"`}},
 		{[]string{"--hash", "layer5"}, []string{"--hash", `"layer5"`, "layer2+3"}},
 		{[]string{"--rate", "quick"}, []string{"--rate", `"quick"`, "100M"}},
+		{[]string{"--samples", "-1"}, []string{"--samples is -1", "0 to 10000000"}},
+		{[]string{"--compare", "rcu"}, []string{"--compare", `"rcu"`, "allowed is lock"}},
+		{[]string{"--compare", "lock", "--storm"}, []string{"leave --storm away"}},
 		{[]string{"--gso=maybe"}, []string{"--gso", "maybe"}},
 		{[]string{"--links", "0", "--streams", "0", "--rounds", "0", "--duration", "0s", "--hash", "h", "--rate", "r", "--mode", "m"},
 			[]string{"--links", "--streams", "--rounds", "--duration", "--hash", "--rate", "--mode"}},
@@ -120,6 +123,7 @@ type benchOutput struct {
 		BondGbps        []float64 `json:"bond_gbps"`
 		Ratio           *struct{ Min, Median, Max float64 }
 		BondingCPU      *float64 `json:"bonding_cpu_percent"`
+		BondingNs       *float64 `json:"bonding_ns_per_frame"`
 		BareRetransmits *uint64  `json:"bare_retransmits"`
 		BondRetransmits *uint64  `json:"bond_retransmits"`
 		CPUSamples      *int64   `json:"cpu_samples"`
@@ -190,13 +194,13 @@ func checkBenchKeys(t *testing.T, out []byte) {
 	if err := json.Unmarshal(out, &raw); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"mode", "links", "streams", "duration_s", "rounds", "hash", "rate_bps", "gso", "in_force"} {
+	for _, key := range []string{"mode", "links", "streams", "duration_s", "rounds", "hash", "rate_bps", "gso", "samples", "in_force"} {
 		if _, ok := raw.Settings[key]; !ok {
 			t.Errorf("settings have no %q", key)
 		}
 	}
 	for _, res := range raw.Results {
-		for _, key := range []string{"mode", "links", "streams", "bare_gbps", "bond_gbps", "ratio", "bonding_cpu_percent",
+		for _, key := range []string{"mode", "links", "streams", "bare_gbps", "bond_gbps", "ratio", "bonding_cpu_percent", "bonding_ns_per_frame",
 			"bare_retransmits", "bond_retransmits", "cpu_samples", "slaves"} {
 			if _, ok := res[key]; !ok {
 				t.Errorf("result has no %q", key)
