@@ -104,6 +104,8 @@ var (
 	_ link.MTUEndpoint    = (*Bond)(nil)
 	_ link.FilterEndpoint = (*Bond)(nil)
 	_ link.Notifier       = (*Bond)(nil)
+
+	_ link.TaggedGSOEndpoint = (*Bond)(nil)
 )
 
 // New makes a bond without slaves. It has no goroutine of its own: monitors run

@@ -57,6 +57,10 @@ func (b *Bond) GSOMaxSize() uint32 { return gsoMaxSize }
 // cannot.
 func (b *Bond) SupportedGSO() stack.SupportedGSO { return stack.HostGSOSupported }
 
+// TakesTaggedGSO implements link.TaggedGSOEndpoint. The bond segments for a slave
+// that cannot.
+func (b *Bond) TakesTaggedGSO() bool { return true }
+
 // ARPHardwareType implements stack.LinkEndpoint.
 func (b *Bond) ARPHardwareType() header.ARPHardwareType { return header.ARPHardwareEther }
 

@@ -55,7 +55,8 @@ func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *
 		return nil, err
 	}
 	s := &slave{name: name, bond: b, ep: ep, listener: o.Listener, disabled: o.Disabled,
-		queueID: o.QueueID, prio: o.Priority, weight: o.Weight, room: offload.Room(ep), slot: b.freeSlot(), device: device}
+		queueID: o.QueueID, prio: o.Priority, weight: o.Weight, room: offload.Room(ep), slot: b.freeSlot(), device: device,
+		untagged: !link.TakesTaggedGSO(ep)}
 	mtu, err := b.fitMTU(s)
 	if err != nil {
 		return nil, err

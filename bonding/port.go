@@ -7,7 +7,6 @@ import (
 	"bondstack/bonding/offload"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
@@ -41,7 +40,7 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	if s.arp != nil {
 		s.arp.look(p.slave, protocol, eth, pkt)
 	}
-	reason := s.refuse(p.slave, eth, pkt)
+	reason := s.refuse(p.slave, protocol, eth, pkt)
 	if reason == accepted {
 		if s.first != nil {
 			s.first.received(s, p.slave)
@@ -70,7 +69,7 @@ const accepted = numDropReasons
 
 // refuse returns why the bond does not take a frame of the slave, or accepted,
 // and then has marked the packet with whom it is for.
-func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) dropReason {
+func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth []byte, pkt *stack.PacketBuffer) dropReason {
 	dst, src := mac48(eth), mac48(eth[6:])
 	switch {
 	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
@@ -97,7 +96,7 @@ func (s *snapshot) refuse(from *slave, eth []byte, pkt *stack.PacketBuffer) drop
 	}
 	// Checksums come first: a damaged frame must not make its good copy one too
 	// many.
-	if !from.vouchesFor(pkt) && offload.Verify(header.Ethernet(eth).Type(), pkt) == offload.Bad {
+	if !from.vouchesFor(pkt) && offload.Verify(protocol, pkt) == offload.Bad {
 		return dropRxChecksum
 	}
 	if s.copies != nil && s.copies.isCopy(from.slot, eth, pkt) {

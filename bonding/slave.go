@@ -53,6 +53,9 @@ type slave struct {
 	listener stack.NetworkDispatcher
 	slot     int    // index in snapshot.receivers and in the dedup table
 	room     uint32 // largest host GSO packet it takes whole; 0: none
+	// untagged has GSO packets with VLAN tags cut before: the link would take
+	// the tags for a part of the IP header.
+	untagged bool
 	counters slaveCounters
 	// portNumber is the slave's in LACP, 0 in other modes.
 	portNumber uint16

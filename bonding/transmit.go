@@ -1,6 +1,8 @@
 package bonding
 
 import (
+	"encoding/binary"
+
 	"bondstack/bonding/offload"
 	"bondstack/link"
 
@@ -18,7 +20,7 @@ func (s *slave) send(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Err
 		s.counters.drop(dropTxNoBuffer, pkts.Len())
 		return 0, &tcpip.ErrNoBufferSpace{}
 	}
-	if s.room < gsoMaxSize && needsOffload(pkts, s.room) {
+	if (s.room < gsoMaxSize || s.untagged) && s.needsOffload(pkts) {
 		return s.sendPrepared(pkts, stripe)
 	}
 	n, err := s.ep.WritePackets(pkts)
@@ -71,12 +73,34 @@ func skip(pkts *stack.PacketBufferList, n int) {
 }
 
 // needsOffload reports whether a packet of the list is more than the slave can
-// do: room is its largest host GSO packet, or 0.
-func needsOffload(pkts stack.PacketBufferList, room uint32) bool {
+// do.
+func (s *slave) needsOffload(pkts stack.PacketBufferList) bool {
 	for _, pkt := range pkts.AsSlice() {
-		if offload.Needs(pkt, room) != offload.Nothing {
+		if s.needs(pkt) != offload.Nothing {
 			return true
 		}
 	}
 	return false
+}
+
+// needs returns what has to be done to a packet before the slave can take it.
+func (s *slave) needs(pkt *stack.PacketBuffer) offload.Need {
+	if s.untagged && isTagged(pkt) {
+		return offload.Needs(pkt, 0)
+	}
+	return offload.Needs(pkt, s.room)
+}
+
+// isTagged reports whether a packet for segmentation offload has a VLAN tag.
+// netstack pushes all headers into one piece.
+func isTagged(pkt *stack.PacketBuffer) bool {
+	if pkt.GSOOptions.Type == stack.GSONone {
+		return false
+	}
+	b := firstBytes(pkt)
+	if len(b) < ethernetHeader {
+		return true // cut it: that copes with headers in any pieces
+	}
+	typ := binary.BigEndian.Uint16(b[ethernetHeader-2:])
+	return typ == link.TagProtocolQ || typ == link.TagProtocolAD
 }

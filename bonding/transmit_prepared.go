@@ -24,7 +24,7 @@ var preparedPool = sync.Pool{New: func() any { return new(prepared) }}
 func (s *slave) sendPrepared(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
 	p := preparedPool.Get().(*prepared)
 	for _, pkt := range pkts.AsSlice() {
-		if err := p.add(pkt, s.room); err != nil {
+		if err := p.add(pkt, s.needs(pkt)); err != nil {
 			s.counters.drop(dropTxMalformed, 1)
 		}
 		p.ends = append(p.ends, p.frames.Len())
@@ -48,8 +48,8 @@ func (s *slave) sendPrepared(pkts stack.PacketBufferList, stripe uint32) (int, t
 }
 
 // add appends a packet's frames.
-func (p *prepared) add(pkt *stack.PacketBuffer, room uint32) error {
-	switch offload.Needs(pkt, room) {
+func (p *prepared) add(pkt *stack.PacketBuffer, need offload.Need) error {
+	switch need {
 	case offload.Cut:
 		return offload.Segment(pkt, &p.frames)
 	case offload.Checksum:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // VLANTag is one tag of a frame. Two devices on one link have tags that differ
@@ -60,6 +61,22 @@ type VLANEndpoint interface {
 	AddVLAN(tag VLANTag, address func() tcpip.LinkAddress) error
 	// RemoveVLAN undoes AddVLAN. Removing what was not added does nothing.
 	RemoveVLAN(tag VLANTag)
+}
+
+// TaggedGSOEndpoint is implemented by a link with host GSO (stack.GSOEndpoint)
+// that finds the headers of a packet behind VLAN tags in its link header. For a
+// link without it, whoever writes to it segments such packets first: gVisor's
+// fdbased takes every link header for one of 14 bytes.
+type TaggedGSOEndpoint interface {
+	// TakesTaggedGSO reports whether the link takes GSO packets whose link
+	// header has one or two tags. The answer never changes.
+	TakesTaggedGSO() bool
+}
+
+// TakesTaggedGSO reports whether an endpoint takes GSO packets with VLAN tags.
+func TakesTaggedGSO(ep stack.LinkEndpoint) bool {
+	t, ok := ep.(TaggedGSOEndpoint)
+	return ok && t.TakesTaggedGSO()
 }
 
 // Routes is what a stack knows of the ways that leave by a link. Its methods

@@ -16,6 +16,9 @@ const maxHeaders = 256
 // maxTags is the greatest number of VLAN tags in front of the IP header.
 const maxTags = 2
 
+// tagSize is the size of a VLAN tag in bytes.
+const tagSize = 4
+
 // The EtherTypes of VLAN tags: IEEE 802.1Q (customer) and 802.1ad (service).
 const (
 	typeVLAN    = 0x8100
@@ -63,7 +66,7 @@ func (h *headers) link(typ stack.GSOType) Fault {
 	at := header.EthernetMinimumSize
 	ethertype := binary.BigEndian.Uint16(h.bytes[at-2:])
 	for tags := 0; (ethertype == typeVLAN || ethertype == typeService) && tags < maxTags; tags++ {
-		at += 4
+		at += tagSize
 		if at > len(h.bytes) {
 			return FaultHeaders
 		}

@@ -1,6 +1,8 @@
 package offload
 
 import (
+	"encoding/binary"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -43,9 +45,37 @@ func Verify(proto tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) Verdict 
 		return verifyIPv4(dataOf(pkt))
 	case header.IPv6ProtocolNumber:
 		return verifyIPv6(dataOf(pkt))
+	case typeVLAN, typeService:
+		return verifyTagged(dataOf(pkt))
 	default:
 		return Unchecked
 	}
+}
+
+// maxVerifiedTags bounds the tags that are looked behind: more than a receiver
+// strips.
+const maxVerifiedTags = 32
+
+// verifyTagged checks data that begin within a VLAN tag, behind its protocol.
+func verifyTagged(data span) Verdict {
+	for range maxVerifiedTags {
+		var room [tagSize]byte
+		if data.size < tagSize {
+			return Unchecked
+		}
+		proto := binary.BigEndian.Uint16(data.head(tagSize, room[:])[2:])
+		data = data.from(tagSize)
+		switch {
+		case proto == typeVLAN || proto == typeService:
+		case tcpip.NetworkProtocolNumber(proto) == header.IPv4ProtocolNumber:
+			return verifyIPv4(data)
+		case tcpip.NetworkProtocolNumber(proto) == header.IPv6ProtocolNumber:
+			return verifyIPv6(data)
+		default:
+			return Unchecked
+		}
+	}
+	return Unchecked
 }
 
 func verifyIPv4(data span) Verdict {

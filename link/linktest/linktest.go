@@ -136,6 +136,9 @@ func (b *base) GSOMaxSize() uint32 {
 	return 0
 }
 
+// TakesTaggedGSO implements link.TaggedGSOEndpoint.
+func (*base) TakesTaggedGSO() bool { return true }
+
 // Plain returns a link that is ep without its optional interfaces (GSO, state,
 // filter, MTU range): what a bond sees of a link that knows nothing of itself.
 func Plain(ep stack.LinkEndpoint) stack.LinkEndpoint {

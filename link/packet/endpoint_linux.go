@@ -21,6 +21,8 @@ var (
 	_ link.StateEndpoint  = (*Endpoint)(nil)
 	_ link.FilterEndpoint = (*Endpoint)(nil)
 	_ link.MTUEndpoint    = (*Endpoint)(nil)
+
+	_ link.TaggedGSOEndpoint = (*Endpoint)(nil)
 )
 
 // minMTU is the least MTU of IPv4 (RFC 791).
@@ -253,6 +255,10 @@ func (e *Endpoint) SupportedGSO() stack.SupportedGSO {
 	}
 	return stack.HostGSOSupported
 }
+
+// TakesTaggedGSO implements link.TaggedGSOEndpoint: the kernel finds the headers
+// behind VLAN tags.
+func (*Endpoint) TakesTaggedGSO() bool { return true }
 
 // AddHeader implements stack.LinkEndpoint.
 func (e *Endpoint) AddHeader(pkt *stack.PacketBuffer) { addEthernet(pkt) }

@@ -15,11 +15,7 @@ func completeChecksum(f *stack.PacketBuffer) {
 		return
 	}
 	gso.NeedsCsum = false
-	start := ethernetSize + int(gso.L3HdrLen)
-	switch etherType(ethernet(f)) {
-	case typeVLAN, typeSVLAN:
-		start += vlanTagSize
-	}
+	start := linkSize(f) + int(gso.L3HdrLen)
 	at := start + int(gso.CsumOffset)
 	b, ok := f.Data().PullUp(at + 2)
 	if !ok {

@@ -140,13 +140,13 @@ func (e *Endpoint) writeBurst(pkts []*stack.PacketBuffer) int {
 }
 
 // passes reports whether a frame that is longer than this end's MTU may pass all
-// the same: because it has a VLAN tag, or because it is a GSO frame and both
+// the same: because it has VLAN tags, or because it is a GSO frame and both
 // ends allow that.
 func (e *Endpoint) passes(frame *stack.PacketBuffer, size int) bool {
 	if frame.GSOOptions.Type != stack.GSONone {
-		return e.cable.gso && size <= gsoMaxSize+ethernetSize+vlanTagSize
+		return e.cable.gso && size <= gsoMaxSize+ethernetSize+maxTags*vlanTagSize
 	}
-	return size <= maxSize(e.mtu.Load(), etherType(ethernet(frame)))
+	return size <= int(e.mtu.Load())+linkSize(frame)
 }
 
 // receive delivers frames to the dispatcher and drops the references. It is

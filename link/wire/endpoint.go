@@ -14,6 +14,8 @@ var (
 	_ stack.LinkEndpoint = (*Endpoint)(nil)
 	_ stack.GSOEndpoint  = (*Endpoint)(nil)
 	_ link.MTUEndpoint   = (*Endpoint)(nil)
+
+	_ link.TaggedGSOEndpoint = (*Endpoint)(nil)
 )
 
 // Endpoint is one end of a wire. Its methods may be called at any time by any
@@ -106,6 +108,9 @@ func (e *Endpoint) GSOMaxSize() uint32 {
 	}
 	return 0
 }
+
+// TakesTaggedGSO implements link.TaggedGSOEndpoint.
+func (*Endpoint) TakesTaggedGSO() bool { return true }
 
 // AddHeader implements stack.LinkEndpoint. The source is the address that the
 // end has now, whatever the route remembers.

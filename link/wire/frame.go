@@ -12,6 +12,7 @@ const (
 	ethernetSize = header.EthernetMinimumSize
 	// vlanTagSize is what an IEEE 802.1Q tag adds to a frame beyond the MTU.
 	vlanTagSize = 4
+	maxTags     = 2 // in a frame, as IEEE 802.1ad has them
 	typeVLAN    = 0x8100 // IEEE 802.1Q customer tag
 	typeSVLAN   = 0x88a8 // IEEE 802.1Q service tag
 )
@@ -69,10 +70,18 @@ func ethernet(frame *stack.PacketBuffer) []byte {
 	return b
 }
 
-// maxSize returns how long a frame without GSO may be on a link of this MTU.
-func maxSize(mtu uint32, etherType uint16) int {
-	n := int(mtu) + ethernetSize
-	if etherType == typeVLAN || etherType == typeSVLAN {
+// linkSize returns the length of a frame's link header: that of Ethernet, and up
+// to two tags. frame is one that copyFrame made.
+func linkSize(frame *stack.PacketBuffer) int {
+	n := ethernetSize
+	for range maxTags {
+		b, ok := frame.Data().PullUp(n + vlanTagSize)
+		if !ok {
+			break
+		}
+		if typ := binary.BigEndian.Uint16(b[n-2:]); typ != typeVLAN && typ != typeSVLAN {
+			break
+		}
 		n += vlanTagSize
 	}
 	return n

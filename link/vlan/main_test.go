@@ -1,0 +1,9 @@
+package vlan_test
+
+import (
+	"testing"
+
+	"bondstack/link/linktest"
+)
+
+func TestMain(m *testing.M) { linktest.Main(m) }
