@@ -1,6 +1,7 @@
 package bonding_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	"bondstack/bonding"
 	"bondstack/link"
 	"bondstack/link/linktest"
+	"bondstack/link/vlan"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 const vlanMAC = tcpip.LinkAddress("\x02\x00\x00\x00\x77\x01")
@@ -147,5 +150,83 @@ func TestVLANsAreTold(t *testing.T) {
 	}
 	if fmt.Sprint(a.told) != "[802.1ad:3=02:00:00:00:77:01]" || len(b.told) != 0 {
 		t.Errorf("told %v and %v", a.told, b.told)
+	}
+}
+
+// Behind tags checksums are verified as well: the bond vouches for all that it
+// delivers.
+func TestTaggedChecksums(t *testing.T) {
+	r := newRig(t, bonding.Options{}, 1)
+	good := r.toBond(1)
+	bad := slices.Clone(good)
+	bad[len(bad)-1] ^= 1
+	for i, tags := range [][]uint16{{0x8100}, {0x88a8}, {0x8100, 0x88a8}} {
+		g, b := good, bad
+		for _, tpid := range tags {
+			g, b = linktest.VLAN(g, tpid, 5), linktest.VLAN(b, tpid, 5)
+		}
+		r.links["eth0"].Inject(g)
+		r.links["eth0"].Inject(b)
+		if got := len(r.up.Drain()); got != 1 || r.drops("rx_checksum") != uint64(i+1) {
+			t.Errorf("tags %#x: %d of 2 were delivered, rx_checksum is %d", tags, got, r.drops("rx_checksum"))
+		}
+	}
+}
+
+// untaggedGSO is a link with GSO that knows no tags, as gVisor's fdbased.
+type untaggedGSO struct{ *linktest.Recorder }
+
+func (untaggedGSO) TakesTaggedGSO() bool { return false }
+
+// A tagged GSO packet is cut for a link that would not find its headers, and goes
+// whole to one that does; an untagged one goes whole to both.
+func TestTaggedGSO(t *testing.T) {
+	for _, able := range []bool{true, false} {
+		r := newDownRig(t, bonding.Options{}, 0)
+		rec := linktest.NewRecorder(linktest.RecorderOptions{GSO: true})
+		ep := stack.LinkEndpoint(rec)
+		if !able {
+			ep = untaggedGSO{rec}
+		}
+		if err := r.Enslave("eth0", ep, bonding.SlaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		trunk, err := vlan.NewTrunk(r.Bond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		device, err := trunk.Add(tagQ(5), vlan.Options{Priority: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, to := range []stack.LinkEndpoint{trunk, device} {
+			pkt, payload := gsoPacket(2, 5*mss-7)
+			var list stack.PacketBufferList
+			list.PushBack(pkt)
+			to.WritePackets(list)
+			pkt.DecRef()
+			frames := rec.Drain()
+			whole := able || to == trunk
+			if want := map[bool]int{true: 1, false: 5}[whole]; len(frames) != want {
+				t.Errorf("tagged GSO %v: %d frames, want %d", able, len(frames), want)
+				continue
+			}
+			if whole {
+				if g := frames[0].GSO; g.MSS != mss || !bytes.HasSuffix(frames[0].Frame, payload) {
+					t.Errorf("a whole packet lost something: %+v", g)
+				}
+				continue
+			}
+			for i := range frames {
+				f := frames[i].Frame
+				if !bytes.Equal(f[12:16], []byte{0x81, 0, 0x40, 5}) {
+					t.Errorf("a segment has the tag %x", f[12:16])
+				}
+				frames[i].Frame = append(f[:12:12], f[16:]...)
+			}
+			if got := checkCut(t, frames, 1500); !bytes.Equal(got, payload) {
+				t.Error("the segments carry something else")
+			}
+		}
 	}
 }

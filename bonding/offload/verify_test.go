@@ -323,3 +323,35 @@ func TestVerifyUDPTrailer(t *testing.T) {
 		t.Error("netstack rejects it")
 	}
 }
+
+// TestVerifyTagged has the same verdict behind any number of tags, cut anywhere.
+func TestVerifyTagged(t *testing.T) {
+	r := newRand(t)
+	for _, d := range []datagram{
+		{payload: randomBytes(r, 21), pad: 3},
+		{payload: randomBytes(r, 20), v6: true, udp: true},
+	} {
+		b := d.build()
+		wrong := bytes.Clone(b)
+		wrong[d.transportAt()+9] ^= 1 // TCP's acknowledgement number, UDP's payload
+		var tags []byte               // as they lie behind the first protocol
+		for n := 1; n <= 32; n++ {
+			front := append(bytes.Clone(tags), 0xe0, byte(n), byte(d.proto()>>8), byte(d.proto()))
+			for i := 1; i < len(front)+20; i++ {
+				cuts := []int{i, len(front) + len(b) - i}
+				if got := verify(t, 0x8100, append(bytes.Clone(front), b...), cuts); got != offload.Good {
+					t.Fatalf("%d tags, cut at %d: verdict %d, want good", n, i, got)
+				}
+				if got := verify(t, 0x88a8, append(bytes.Clone(front), wrong...), cuts); got != offload.Bad {
+					t.Fatalf("%d tags, damaged, cut at %d: verdict %d, want bad", n, i, got)
+				}
+			}
+			tags = append(tags, 0, 0, 0x81, 0)
+		}
+		for _, data := range [][]byte{nil, {0, 1, 8}, {0, 1, 8, 6}, append(tags, append([]byte{0, 1, 8, 0}, b...)...)} {
+			if got := verify(t, 0x8100, data, nil); got != offload.Unchecked {
+				t.Errorf("%d bytes: verdict %d, want unchecked", len(data), got)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package vlan
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -56,12 +57,18 @@ func linkSize(b []byte) int {
 	return n
 }
 
+// taggedPool holds lists that are used again.
+var taggedPool = sync.Pool{New: func() any { return new(stack.PacketBufferList) }}
+
 // writeTagged writes a list in which some packets have not the path's tags. It
 // returns how many packets of the list were taken. A packet without a whole link
 // header is dropped and counted, and counts as taken.
 func (d *Device) writeTagged(pkts stack.PacketBufferList) (int, tcpip.Error) {
-	var tagged stack.PacketBufferList
-	defer tagged.Reset() // drops the references
+	tagged := taggedPool.Get().(*stack.PacketBufferList)
+	defer func() {
+		tagged.Reset() // drops the references
+		taggedPool.Put(tagged)
+	}()
 	list := pkts.AsSlice()
 	for _, pkt := range list {
 		var room [peekSize]byte
@@ -77,7 +84,7 @@ func (d *Device) writeTagged(pkts stack.PacketBufferList) (int, tcpip.Error) {
 	if tagged.Len() == 0 {
 		return len(list), nil
 	}
-	n, err := d.trunk.root.WritePackets(tagged)
+	n, err := d.trunk.root.WritePackets(*tagged)
 	if n == tagged.Len() {
 		return len(list), err
 	}

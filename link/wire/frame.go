@@ -12,7 +12,7 @@ const (
 	ethernetSize = header.EthernetMinimumSize
 	// vlanTagSize is what an IEEE 802.1Q tag adds to a frame beyond the MTU.
 	vlanTagSize = 4
-	maxTags     = 2 // in a frame, as IEEE 802.1ad has them
+	maxTags     = 2      // in a frame, as IEEE 802.1ad has them
 	typeVLAN    = 0x8100 // IEEE 802.1Q customer tag
 	typeSVLAN   = 0x88a8 // IEEE 802.1Q service tag
 )

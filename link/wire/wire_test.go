@@ -114,13 +114,14 @@ func TestMTU(t *testing.T) {
 	ether := func(n int) []byte {
 		return linktest.Ethernet("\x02\x00\x00\x00\x00\x01", "\x02\x00\x00\x00\x00\x02", 0x88b5, make([]byte, n))
 	}
-	x.write(t, ether(1000), linktest.VLAN(ether(1000), 0x8100, 1), linktest.VLAN(ether(1000), 0x88a8, 1))
-	if n := len(x.sink.Drain()); n != 3 {
-		t.Errorf("%d of 3 frames of the MTU delivered", n)
+	double := func(n int) []byte { return linktest.VLAN(linktest.VLAN(ether(n), 0x8100, 1), 0x88a8, 1) }
+	x.write(t, ether(1000), linktest.VLAN(ether(1000), 0x8100, 1), linktest.VLAN(ether(1000), 0x88a8, 1), double(1000))
+	if n := len(x.sink.Drain()); n != 4 {
+		t.Errorf("%d of 4 frames of the MTU delivered", n)
 	}
-	x.write(t, ether(1001), linktest.VLAN(ether(1001), 0x8100, 1), ether(1004))
-	if n := x.a.Stats().Tx.Oversize; n != 3 || len(x.sink.Drain()) != 0 {
-		t.Errorf("%d oversize frames dropped, want 3", n)
+	x.write(t, ether(1001), linktest.VLAN(ether(1001), 0x8100, 1), ether(1004), double(1001), linktest.VLAN(double(1000), 0x8100, 1))
+	if n := x.a.Stats().Tx.Oversize; n != 5 || len(x.sink.Drain()) != 0 {
+		t.Errorf("%d oversize frames dropped, want 5", n)
 	}
 	x.a.SetMTU(2000)
 	x.write(t, ether(1001))

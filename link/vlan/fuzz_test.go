@@ -1,0 +1,89 @@
+package vlan_test
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"bondstack/link/linktest"
+	"bondstack/link/vlan"
+)
+
+// model says where a frame goes, decided in the plainest way: the number of the
+// device, 0 for the trunk itself, or the name of a counter.
+func model(frame []byte, devices map[uint32]int) (place int, counter string) {
+	at := 12
+	for tags := 0; ; tags++ {
+		if len(frame) < at+2 {
+			return 0, ""
+		}
+		typ := binary.BigEndian.Uint16(frame[at:])
+		switch {
+		case typ != 0x8100 && typ != 0x88a8:
+			return 0, ""
+		case tags > 8:
+			return -1, "nested"
+		case len(frame) < at+6:
+			return -1, "truncated"
+		}
+		id := binary.BigEndian.Uint16(frame[at+2:]) & 0xfff
+		if n, ok := devices[uint32(typ)<<16|uint32(id)]; ok {
+			return n, ""
+		}
+		if id != 0 {
+			return 0, "unknown"
+		}
+		at += 4
+	}
+}
+
+// Whatever arrives goes to one place, as the model says, whole, or is counted.
+func FuzzReceive(f *testing.F) {
+	plain := to(baseMAC)
+	f.Add(plain)
+	f.Add(plain[:13])
+	for _, tags := range [][]uint32{{0x81000005}, {0x88a80005}, {0x81000000, 0x81000005}, {0x8100e006}, {0x81000fff}, {0x81000007}} {
+		frame := plain
+		for i := len(tags) - 1; i >= 0; i-- {
+			frame = linktest.VLAN(frame, uint16(tags[i]>>16), uint16(tags[i]))
+		}
+		for n := 14; n < min(len(frame), 24); n++ {
+			f.Add(frame[:n])
+		}
+		f.Add(frame)
+	}
+	r := linktest.NewRecorder(linktest.RecorderOptions{})
+	trunk := newTrunk(f, r)
+	devices := map[uint32]int{0x81000005: 1, 0x88a80005: 2, 0x81000007: 3}
+	var sinks [4]linktest.Sink
+	trunk.Attach(&sinks[0])
+	add(f, trunk, q(5), vlan.Options{}).Attach(&sinks[1])
+	add(f, trunk, ad(5), vlan.Options{}).Attach(&sinks[2])
+	add(f, trunk, q(7), vlan.Options{LinkAddress: ownMAC}).Attach(&sinks[3])
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		before := trunk.Stats()
+		r.Inject(frame)
+		after := trunk.Stats()
+		place, counter := model(frame, devices)
+		filtered := after.OtherHost - before.OtherHost
+		for i := range sinks {
+			got := sinks[i].Drain()
+			want := 0
+			if i == place && filtered == 0 {
+				want = 1
+			}
+			if len(got) != want || want == 1 && string(got[0].Frame) != string(frame) {
+				t.Errorf("place %d got %+v, want %d frames; the model says %d, %q", i, got, want, place, counter)
+			}
+		}
+		if filtered != 0 && (place < 0 || counter != "") {
+			t.Errorf("filtered, where the model says %d, %q", place, counter)
+		}
+		for name, n := range map[string]uint64{
+			"unknown": after.UnknownVLAN - before.UnknownVLAN, "truncated": after.Truncated - before.Truncated, "nested": after.Nested - before.Nested,
+		} {
+			if (n == 1) != (name == counter) || n > 1 {
+				t.Errorf("%s counted %d, the model says %q", name, n, counter)
+			}
+		}
+	})
+}
