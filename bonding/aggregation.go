@@ -116,6 +116,7 @@ func (a *aggregation) syncPort(s *slave, at time.Duration) {
 		return
 	}
 	a.bond.warnError(a.system.LinkChanged(at, id, l))
+	a.bond.warnError(a.system.SetDrain(at, id, s.standsBack))
 	if p, ok := a.system.Port(id); ok && p.Actor.PortPriority != s.actorPortPrio {
 		a.bond.warnError(a.system.SetPortPriority(at, id, s.actorPortPrio))
 	}

@@ -178,9 +178,13 @@ func (b *Bond) control(f func(now instant)) {
 
 // settle brings what follows from the state up to date.
 func (b *Bond) settle(now instant) {
+	b.updateStandBack(now)
 	b.updateAggregation(now)
 	b.updateBalancer(now)
 	b.updateARPMonitor(now)
+	if b.updateStandBack(now) {
+		b.updateAggregation(now)
+	}
 	b.updateCarrier(now)
 	b.announce(now)
 	b.resendMemberships(now)

@@ -44,6 +44,7 @@ type config struct {
 	rxDedup         RxDedup
 	rxReorder       RxReorder
 	reorderLimits   reorderLimits
+	flapBackoff     time.Duration // 0: off
 	lacp            lacpConfig
 }
 

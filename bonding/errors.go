@@ -24,6 +24,7 @@ var (
 	ErrMTU           = errors.New("MTU does not fit")            // EINVAL
 	ErrAddress       = errors.New("link address does not fit")   // EADDRNOTAVAIL
 	ErrClosed        = errors.New("the bond is closed")          // ENODEV
+	ErrNoSuccessor   = errors.New("no other slave can serve")    // none
 	ErrTooManySlaves = errors.New("the bond has no room for it") // none
 )
 
@@ -50,7 +51,7 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // SlaveError says which slave could not be enslaved, released or changed, and
 // why.
 type SlaveError struct {
-	Op     string // "enslave", "release" or "set"
+	Op     string // "enslave", "release", "drain" or "set"
 	Slave  string
 	Reason string
 	Err    error // one of the errors above

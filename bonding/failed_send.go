@@ -20,7 +20,8 @@ func (s *snapshot) noSlave(pkts stack.PacketBufferList) (int, tcpip.Error) {
 func (s *snapshot) sendElsewhere(from *slave, others []*slave, pkts stack.PacketBufferList, sent int, stripe uint32) (int, tcpip.Error) {
 	s.bond.linkGone(from)
 	skip(&pkts, sent)
-	for _, next := range others {
+	for i := range len(others) + len(s.reserve) {
+		next := s.elsewhere(others, i)
 		if next == from {
 			continue
 		}
@@ -35,6 +36,14 @@ func (s *snapshot) sendElsewhere(from *slave, others []*slave, pkts stack.Packet
 	}
 	from.counters.drop(dropTxLinkGone, pkts.Len())
 	return sent, nil
+}
+
+// elsewhere is the next slave to try: others, then those that stand back.
+func (s *snapshot) elsewhere(others []*slave, i int) *slave {
+	if i < len(others) {
+		return others[i]
+	}
+	return s.reserve[i-len(others)]
 }
 
 // linkGone tells the control side that a write found the slave's link gone. It

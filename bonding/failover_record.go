@@ -150,6 +150,10 @@ func (b *Bond) causeOf(s *slave, to []*slave, why FailoverCause) FailoverCause {
 		return CauseCarrier
 	case !s.state.Usable():
 		return CauseMIIMon
+	case s.standsBack && s.draining:
+		return CauseDrain
+	case s.standsBack:
+		return CauseBackOff
 	case why != "":
 		return why
 	case b.config.mode == IEEE8023AD:

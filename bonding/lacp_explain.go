@@ -147,6 +147,8 @@ func stateName(m lacp.Machine, v uint16) string {
 			return "none"
 		}
 		return strconv.Itoa(int(v))
+	case lacp.Drain:
+		return lacp.DrainStage(v).String()
 	}
 	return m.StateName(lacp.MachineState(v))
 }

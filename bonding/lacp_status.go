@@ -43,6 +43,7 @@ type LACPPort struct {
 	Mux               string        `json:"mux_machine"`
 	Selection         string        `json:"selection"`
 	Looped            bool          `json:"looped"`   // it hears its own system
+	Drain             string        `json:"drain"`    // how far a drain is
 	Fallback          bool          `json:"fallback"` // it works without a partner
 	Counters          lacp.Counters `json:"counters"`
 	Explanation       string        `json:"explanation"` // why it does or does not distribute
@@ -104,7 +105,7 @@ func lacpPort(p lacp.PortStatus, why string) *LACPPort {
 		ActorChurn: lacp.ChurnName(p.ActorChurn), PartnerChurn: lacp.ChurnName(p.PartnerChurn),
 		ActorChurnCount: p.ActorCount, PartnerChurnCount: p.PartnerCount,
 		Receive: lacp.ReceiveMachine.StateName(p.Receive), Mux: lacp.MuxMachine.StateName(p.Mux),
-		Selection: lacp.SelectionLogic.StateName(p.Selection), Looped: p.Looped, Fallback: p.Fallback,
+		Selection: lacp.SelectionLogic.StateName(p.Selection), Looped: p.Looped, Fallback: p.Fallback, Drain: p.Drain.String(),
 		Counters: p.Counters, Explanation: why}
 }
 

@@ -37,6 +37,9 @@ func (s *snapshot) copyTo(slaves []*slave, pkts stack.PacketBufferList, stripe u
 		empty(&p.list)
 	}
 	sp.used = 0
+	for i := 0; most == 0 && i < len(s.reserve); i++ {
+		most, err = s.sendCopy(s.reserve[i], pkts, stripe)
+	}
 	return most, err
 }
 

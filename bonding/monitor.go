@@ -151,6 +151,9 @@ func (b *Bond) commit(proposals []linkState, now instant) {
 			reselect = b.commitUp(s, now) || reselect
 		case linkDown:
 			reselect = b.commitDown(s) || reselect
+			if !s.disabled {
+				s.flap.lost(now, b.config.flapBackoff)
+			}
 		}
 		b.linkEvent(s, old[i])
 	}
@@ -241,6 +244,12 @@ func (b *Bond) arm(now instant) {
 		}
 	}
 	earlier(b.arp.deadline())
+	for _, s := range b.slaves {
+		earlier(s.graceUntil)
+		if s.flap.holds(now) {
+			earlier(s.flap.until)
+		}
+	}
 	earlier(b.notify.due)
 	earlier(b.resend.due)
 	if b.copies != nil {

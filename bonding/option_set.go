@@ -118,6 +118,8 @@ func setActiveSlave(ch *change, text string) error {
 	case s == nil:
 		return &OptionError{Reason: "the slaves are " + ch.slaveNames(), Err: ErrNoSlave}
 	case s == ch.active:
+	case s.standsBack:
+		return &OptionError{Reason: "the slave is drained, or held back by flap_backoff", Err: ErrInvalid}
 	case ch.active == nil:
 		return &OptionError{Reason: "there is no active slave to take over from", Err: ErrInvalid}
 	case s.link != linkUp || !s.usable():
@@ -236,6 +238,9 @@ func (b *Bond) take(ch *change, now instant) {
 	}
 	if old.allSlavesActive != b.config.allSlavesActive {
 		b.receiveOnBackups()
+	}
+	if b.config.flapBackoff == 0 {
+		b.forgetFlaps()
 	}
 	if old.miimon != b.config.miimon {
 		b.miimonChanged(now)

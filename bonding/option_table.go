@@ -83,6 +83,9 @@ var optionTable = []option{
 	{name: "queue_id", set: setQueueID},
 	keyword("xmit_hash_map", keywords(hashMapNames...), func(c *config) *uint8 { return (*uint8)(&c.hashMap) }),
 	{name: "weight", set: setWeight},
+	numeric("flap_backoff", fromZero(maxFlapBackoff, 0), func(c *config, v uint64) {
+		c.flapBackoff = time.Duration(v) * time.Millisecond
+	}, func(c *config) uint64 { return ms(c.flapBackoff) }),
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
 	keyword("rx_reorder", keywords(reorderNames...), func(c *config) *uint8 { return (*uint8)(&c.rxReorder) }),
 	numeric("rx_reorder_hold", number{least: 10, greatest: 1000000, names: []named{minval(10), maxval(1000000), byDefault(uint64(reorder.DefaultHold / time.Microsecond))}},

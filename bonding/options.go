@@ -135,6 +135,12 @@ type Options struct {
 	// RxReorderFlows is how many streams are known at once
 	// [rx_reorder_flows], 4 to 65536. Default 1024.
 	RxReorderFlows int
+	// FlapBackoff holds back a slave that is lost again and again, while another
+	// can serve [flap_backoff, not in Linux]: the second loss in a row for this
+	// long, each further one for twice as long as the one before, up to 64
+	// times; each 64 times without a loss have one forgotten. In whole
+	// milliseconds, up to 10 minutes. Default off.
+	FlapBackoff time.Duration
 
 	// LinkAddress is the bond's MAC address. Default: that of the first slave,
 	// kept while the bond lives.
@@ -234,6 +240,7 @@ func (o *Options) values() (map[string]string, error) {
 	ms("miimon", o.MIIMon, true)
 	ms("updelay", o.UpDelay, false)
 	ms("downdelay", o.DownDelay, false)
+	ms("flap_backoff", o.FlapBackoff, true)
 	ms("peer_notif_delay", o.PeerNotifDelay, false)
 	ms("arp_interval", o.ARPInterval, false)
 	count("monitor_rule", int(o.MonitorRule), false)

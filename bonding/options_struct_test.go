@@ -53,6 +53,7 @@ func TestOptionsFields(t *testing.T) {
 		{"set", bonding.Options{AllSlavesActive: true}, "all_slaves_active", "1"},
 		{"more than there are", bonding.Options{MinLinks: 100000}, "min_links", "100000"},
 		{"set", bonding.Options{XmitHashMap: bonding.HashConsistent}, "xmit_hash_map", "consistent 1"},
+		{"set", bonding.Options{FlapBackoff: time.Second}, "flap_backoff", "1000"},
 		{"set", bonding.Options{RxDedup: bonding.DedupOn}, "rx_dedup", "on 2"},
 		{"set", bonding.Options{Mode: bonding.Broadcast}, "mode", "broadcast 3"},
 		{"default", bonding.Options{Mode: bonding.BalanceTLB}, "tlb_dynamic_lb", "1"},

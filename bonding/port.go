@@ -74,7 +74,7 @@ func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth
 	switch {
 	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
 		return dropRxNotMember
-	case s.receivers[from.slot].inactive && !s.lb.hearsInactive(dst):
+	case s.receivers[from.slot].inactive && !s.lb.hearsInactive(dst) && !(s.receivers[from.slot].lingers && dst == s.mac48):
 		return dropRxInactive
 	case s.dispatcher == nil:
 		return dropRxNoNIC

@@ -44,13 +44,14 @@ func FuzzRandom(f *testing.F) {
 // walk is a random walk of one bond.
 type walk struct {
 	*rig
-	rnd     *rand.Rand
-	mode    bonding.Mode
-	members []string // in order
-	gone    map[string]bool
-	last    bonding.Status
-	step    int
-	what    string
+	rnd       *rand.Rand
+	mode      bonding.Mode
+	members   []string // in order
+	gone      map[string]bool
+	graceOver time.Time // of the last drain
+	last      bonding.Status
+	step      int
+	what      string
 }
 
 func randomWalk(t *testing.T, o bonding.Options, seed uint64) {
@@ -89,7 +90,7 @@ func (w *walk) act() {
 	}
 	member := slices.Contains(w.members, name)
 	w.what = name
-	switch w.rnd.IntN(20) {
+	switch w.rnd.IntN(21) {
 	case 0, 1:
 		if !member {
 			w.join(name)
@@ -142,6 +143,23 @@ func (w *walk) act() {
 		} else if !w.IsAttached() {
 			w.Attach(w.up)
 		}
+	case 20:
+		on := w.rnd.IntN(2) == 0
+		w.what = fmt.Sprint(name, " drained ", on)
+		before, failures := w.Status().Failovers, w.Status()
+		do := w.Undrain
+		if on {
+			do = w.Drain
+			w.graceOver = w.clock.Now().Add(time.Second)
+		}
+		if err := do(name); err != nil && len(w.Status().Failovers) != len(before) {
+			w.tb.Errorf("a drain that is refused (%v) has an effect", err)
+		}
+		for i, s := range w.Status().Slaves {
+			if s.LinkFailureCount != failures.Slaves[i].LinkFailureCount {
+				w.tb.Errorf("a drain of %s counts as a failure of %s", name, s.Name)
+			}
+		}
 	case 19:
 		w.what = "MTU and address"
 		w.SetMTU(uint32(1280 + w.rnd.IntN(4)*100))
@@ -183,7 +201,7 @@ func (w *walk) option(name string) {
 	options := [][]string{
 		{"miimon", "100", "10", "0", "100"}, {"updelay", "0", "100", "300"}, {"downdelay", "0", "100", "300"},
 		{"primary_reselect", "0", "1", "2"}, {"all_slaves_active", "0", "1"}, {"num_grat_arp", "0", "1", "3"}, {"peer_notif_delay", "0", "200"},
-		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"},
+		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"}, {"flap_backoff", "0", "20", "300"},
 		{"xmit_hash_map", "0", "1"}, {"weight", name + ":5", name + ":0"},
 		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3", "5"}, {"tlb_dynamic_lb", "0", "1"}, {"lp_interval", "1", "7"}, {"min_links", "9", "-1"},
 	}
@@ -224,7 +242,7 @@ func (w *walk) check() {
 		if st.Balance != nil {
 			receives = s.Name == st.ActiveSlave
 		}
-		if (s.State == "active") != isActive || s.Receives != (receives || st.Options["all_slaves_active"] == "1") {
+		if (s.State == "active") != isActive || w.clock.Now().After(w.graceOver) && s.Receives != (receives || st.Options["all_slaves_active"] == "1") {
 			w.tb.Errorf("slave %s is %s, receives %t; the active slave is %q", s.Name, s.State, s.Receives, st.ActiveSlave)
 		}
 		if s.Name == st.ActiveSlave && s.MIIStatus != "up" && s.MIIStatus != "going down" {
@@ -286,13 +304,17 @@ func wantGrown(tb testing.TB, was, is bonding.Counters) {
 func (w *walk) checkWrites() {
 	st := w.last
 	may := map[string]bool{}
-	healthy := 0
+	healthy, first := 0, false
 	for _, s := range st.Slaves {
 		w.links[s.Name].Drain()
 		may[s.Name] = s.MIIStatus == "up" && s.Enabled && s.Usable || s.Name == st.ActiveSlave && w.mode != bonding.BalanceTLB
 		if may[s.Name] && !w.gone[s.Name] {
 			healthy++
+			first = first || !s.StandsBack
 		}
+	}
+	for _, s := range st.Slaves {
+		may[s.Name] = may[s.Name] && !(first && s.StandsBack)
 	}
 	n := 1 + w.rnd.IntN(8)
 	w.own = w.mode == bonding.BalanceTLB // others' frames go by the active slave alone

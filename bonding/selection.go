@@ -74,7 +74,8 @@ func faster(a, b link.State) bool {
 
 // reselect runs the selection and changes to what it chose.
 func (b *Bond) reselect(now instant) {
-	best, used := choose(b.slaves, b.active, b.primary, b.config.reselect, b.takeOver)
+	slaves, active, primary := b.candidates()
+	best, used := choose(slaves, active, primary, b.config.reselect, b.takeOver)
 	if used {
 		b.takeOver = false
 	}

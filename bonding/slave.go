@@ -89,6 +89,10 @@ type slave struct {
 	disabled   bool // by hand
 	goneUntil  instant
 	loss       loss
+	flap       flapGuard
+	draining   bool              // Drain was called
+	graceUntil instant           // until then an inactive slave still receives
+	standsBack bool              // held back, and others serve
 	permMAC    tcpip.LinkAddress // at the moment of enslaving
 	permMTU    uint32
 	mac        tcpip.LinkAddress // as recorded; the link's own, but in balance-tlb
@@ -129,7 +133,9 @@ func (s *slave) setMAC(addr tcpip.LinkAddress) error {
 func (s *slave) usable() bool { return !s.disabled && s.goneUntil == 0 && s.state.Usable() }
 
 // canTransmit reports whether the modes that spread may use the slave.
-func (s *slave) canTransmit() bool { return s.link == linkUp && !s.backup && s.usable() }
+func (s *slave) canTransmit() bool {
+	return s.link == linkUp && !s.backup && s.usable() && !s.standsBack
+}
 
 func (s *slave) displayName(none string) string {
 	if s == nil {

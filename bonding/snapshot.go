@@ -35,6 +35,10 @@ type snapshot struct {
 	// one's link turns out to be gone while a packet is sent.
 	standby []*slave
 
+	// reserve are the slaves that stand back: a write that finds the link of all
+	// others gone still has these. Not in 802.3ad, where the partner would not
+	// listen.
+	reserve []*slave
 	// serving are the slaves whose loss is a failover.
 	serving []*slave
 	// first looks for the first frames after a failover, with unmarked as the
@@ -70,6 +74,7 @@ type snapshot struct {
 type receiver struct {
 	slave    *slave // nil: no slave has the slot
 	inactive bool
+	lingers  bool // an inactive one still takes what is for the bond's address
 }
 
 // writeFunc sends a list by a mode. It returns how many packets slaves took.
@@ -98,9 +103,14 @@ func (b *Bond) build() *snapshot {
 		for len(s.receivers) <= sl.slot {
 			s.receivers = append(s.receivers, receiver{})
 		}
-		s.receivers[sl.slot] = receiver{slave: sl, inactive: sl.rxInactive}
+		s.receivers[sl.slot] = receiver{slave: sl, inactive: sl.rxInactive, lingers: sl.graceUntil != 0}
 		if sl.link == linkUp && sl.usable() {
-			s.up = append(s.up, sl)
+			switch {
+			case !sl.standsBack:
+				s.up = append(s.up, sl)
+			case b.config.mode != IEEE8023AD:
+				s.reserve = append(s.reserve, sl)
+			}
 		}
 		if sl.canTransmit() && !b.belowMinLinks() {
 			s.usable = append(s.usable, sl)

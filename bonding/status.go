@@ -62,9 +62,13 @@ type SlaveStatus struct {
 	MTU              uint32            `json:"mtu"`
 	Priority         int32             `json:"prio"`
 	QueueID          uint16            `json:"queue_id"`
-	Weight           uint32            `json:"weight"`   // 0: by speed
-	Receives         bool              `json:"receives"` // frames from it are delivered
-	Monitors         map[string]string `json:"monitors"` // what each says: up, going_down, down, going_back or unknown
+	Weight           uint32            `json:"weight"`       // 0: by speed
+	Receives         bool              `json:"receives"`     // frames from it are delivered
+	Monitors         map[string]string `json:"monitors"`     // what each says: up, going_down, down, going_back or unknown
+	Draining         bool              `json:"draining"`     // Drain was called
+	FlapLosses       uint32            `json:"flap_losses"`  // losses that flap_backoff counts
+	FlapHoldMs       uint64            `json:"flap_hold_ms"` // for how long it is held back yet
+	StandsBack       bool              `json:"stands_back"`  // drained or held back, while others serve
 	Counters         Counters          `json:"counters"`
 	LACP             *LACPPort         `json:"lacp,omitempty"`
 	Balance          *SlaveBalance     `json:"balance,omitempty"`
@@ -104,7 +108,7 @@ func (t *totals) counters() Counters {
 func (b *Bond) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c, mode := &b.config, b.config.mode.info()
+	c, mode, now := &b.config, b.config.mode.info(), b.now()
 	sum := b.retired
 	sum.addDrops(&b.drops)
 	for _, s := range b.leaving {
@@ -134,7 +138,7 @@ func (b *Bond) Status() Status {
 	}
 	for _, s := range b.slaves {
 		sum.add(s)
-		st.Slaves = append(st.Slaves, s.status())
+		st.Slaves = append(st.Slaves, s.status(now))
 		st.Slaves[len(st.Slaves)-1].Monitors = b.verdictWords(s)
 	}
 	if c.mode == IEEE8023AD {
@@ -150,7 +154,7 @@ func (b *Bond) Status() Status {
 	return st
 }
 
-func (s *slave) status() SlaveStatus {
+func (s *slave) status(now instant) SlaveStatus {
 	var t totals
 	t.add(s)
 	st := SlaveStatus{
@@ -158,9 +162,12 @@ func (s *slave) status() SlaveStatus {
 		Usable: s.state.Usable(), Enabled: !s.disabled,
 		SpeedMbps: knownSpeed(s.state), Duplex: s.state.Duplex.String(),
 		LinkFailureCount: s.failures, PermHWAddr: s.permMAC.String(), MACAddress: s.ep.LinkAddress().String(),
-		MTU: s.ep.MTU(), Priority: s.prio, QueueID: s.queueID, Weight: s.weight, Receives: !s.rxInactive,
+		MTU: s.ep.MTU(), Priority: s.prio, QueueID: s.queueID, Weight: s.weight, Receives: !s.rxInactive || s.graceUntil != 0,
 		Counters: t.counters(),
 	}
+	s.flap.forget(now, s.bond.config.flapBackoff)
+	st.Draining, st.StandsBack = s.draining, s.standsBack
+	st.FlapLosses, st.FlapHoldMs = s.flap.losses, ms(s.flap.left(now))
 	if s.backup {
 		st.State = "backup"
 	}

@@ -32,7 +32,7 @@ func (s *System) Explain(now Instant, id PortID) (Explanation, bool) {
 	}
 	e := Explanation{Port: id, Sends: p.transmit}
 	for _, reason := range [...]func(*port, Instant) (string, string){
-		s.explainSending, s.explainLink, s.explainPartner, s.explainAggregator, s.explainMux,
+		s.explainSending, s.explainLink, s.explainDrain, s.explainPartner, s.explainAggregator, s.explainMux,
 	} {
 		if e.State, e.Remedy = reason(p, now); e.State != "" {
 			break

@@ -22,6 +22,7 @@ const (
 	Carrier          // 0 off, 1 on
 	Fallback         // a port carries data without a partner: 0 off, 1 on
 	Loop             // a port hears its own system: 0 no, 1 yes
+	Drain            // From and To are of DrainStage
 	Removed          // From is the number of the port that is gone
 )
 
@@ -76,7 +77,7 @@ const stateCount = 6 // at most, of any machine
 var machineNames = [...]string{
 	ReceiveMachine: "receive", PeriodicMachine: "periodic", MuxMachine: "mux", SelectionLogic: "selection",
 	ActorChurn: "actor churn", PartnerChurn: "partner churn", ActiveAggregator: "active aggregator",
-	Carrier: "carrier", Fallback: "fallback", Loop: "loop", Removed: "removed",
+	Carrier: "carrier", Fallback: "fallback", Loop: "loop", Drain: "drain", Removed: "removed",
 }
 
 // String returns the machine's name.

@@ -117,6 +117,7 @@ func (p *port) showMux() {
 	if p.state[ReceiveMachine] == ExpiredState {
 		bits &^= Synchronization
 	}
+	bits &^= p.drain.hides()
 	bits |= p.actor.State &^ (Synchronization | Collecting | Distributing)
 	if bits != p.actor.State {
 		p.actor.State, p.ntt = bits, true

@@ -40,6 +40,7 @@ type port struct {
 	receive  bool // the data path takes frames
 	transmit bool // the data path sends frames
 	fallback bool
+	drain    drain
 
 	currentUntil Instant // current_while_timer
 	periodicAt   Instant // periodic_timer
@@ -75,7 +76,8 @@ func (s *System) AddPort(now Instant, c PortConfig) error {
 	}
 	s.enter(now, TriggerAdd)
 	p := &port{id: c.Number, cfg: c, partner: defaultPartner, lastRx: Never, loopUntil: Never,
-		currentUntil: Never, periodicAt: Never, waitUntil: Never, actorAt: Never, partnerAt: Never}
+		currentUntil: Never, periodicAt: Never, waitUntil: Never, actorAt: Never, partnerAt: Never,
+		drain: drain{until: Never}}
 	s.ports = append(s.ports, p)
 	s.addAggregator()
 	s.begin(p, "new port")
@@ -169,6 +171,7 @@ func (s *System) rekey(p *port) {
 // begin restarts a port's machines (BEGIN).
 func (s *System) begin(p *port, why string) {
 	p.touched = true
+	p.drain.restart()
 	s.describe(p)
 	if p.state[ReceiveMachine] != Initialize {
 		s.move(p, ReceiveMachine, Initialize, why)

@@ -149,11 +149,16 @@ func (s *System) settle() {
 	if s.regroup {
 		s.elect()
 	}
+	for _, p := range s.ports {
+		if p.touched {
+			s.runDrain(p)
+		}
+	}
 	s.runMuxes()
 	for _, p := range s.ports {
 		if p.touched {
 			s.runPeriodic(p)
-			s.runChurn(p, ActorChurn, &p.actorAt, p.actor.State)
+			s.runChurn(p, ActorChurn, &p.actorAt, p.churnState())
 			s.runChurn(p, PartnerChurn, &p.partnerAt, p.partner.State)
 			s.updateData(p)
 		}
@@ -166,7 +171,7 @@ func (s *System) settle() {
 	for _, p := range s.ports {
 		if p.touched {
 			p.touched = false
-			p.due = min(s.transmit(p), s.muxDue(p), p.currentUntil, p.periodicAt, p.actorAt, p.partnerAt, p.loopUntil)
+			p.due = min(s.transmit(p), s.muxDue(p), p.currentUntil, p.periodicAt, p.actorAt, p.partnerAt, p.loopUntil, p.drain.until)
 		}
 		s.due = min(s.due, p.due)
 	}

@@ -43,6 +43,7 @@ type PortStatus struct {
 	Mux          MachineState
 	Selection    MachineState
 	Looped       bool
+	Drain        DrainStage
 	Fallback     bool // carries data without a partner
 	Takes        bool // the data path takes frames from it
 	Sends        bool // the data path sends frames on it
@@ -101,7 +102,7 @@ func (p *port) status() PortStatus {
 		ActorChurn: p.state[ActorChurn], PartnerChurn: p.state[PartnerChurn],
 		ActorCount: p.churns[0], PartnerCount: p.churns[1],
 		Receive: p.state[ReceiveMachine], Periodic: p.state[PeriodicMachine], Mux: p.state[MuxMachine],
-		Selection: p.state[SelectionLogic], Looped: p.looped, Fallback: p.fallback,
+		Selection: p.state[SelectionLogic], Looped: p.looped, Fallback: p.fallback, Drain: p.drain.stage,
 		Takes: p.receive, Sends: p.transmit, LastRx: p.lastRx, Counters: p.counters}
 	if p.agg != nil {
 		st.Aggregator = p.agg.id
