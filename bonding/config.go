@@ -40,6 +40,7 @@ type config struct {
 	resendIGMP      uint32
 	lpInterval      uint32 // seconds
 	tlbStatic       bool   // tlb_dynamic_lb off
+	ipv6Receive     bool   // ipv6_receive_balance
 	adSelect        uint8
 	rxDedup         RxDedup
 	rxReorder       RxReorder

@@ -3,6 +3,8 @@ package bonding
 import (
 	"fmt"
 
+	"bondstack/bonding/rlb"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
@@ -87,10 +89,12 @@ func (b *Bond) swapMAC(x, y *slave) {
 	}
 }
 
-// announceMAC tells the network where a slave's new address is.
+// announceMAC tells the network where a slave's new address is, and those who
+// send to the slave that it is new.
 func (b *Bond) announceMAC(s *slave) {
 	if s.canTransmit() {
 		b.sendLearning(s, s.mac)
+		b.clients().do(func(t *rlb.Table) { t.Announce(s.slot) })
 	}
 }
 
@@ -106,7 +110,7 @@ func (b *Bond) teach(addr tcpip.LinkAddress) {
 		if !b.promiscuous {
 			b.warnError(b.active.setPromiscuous(true))
 		}
-		l.teaching = b.active
+		l.teaching, b.dirty = b.active, true
 	}
 	l.teachingUntil = l.tick(b.now().add(teachTime))
 	b.sendLearning(b.active, addr)
@@ -116,6 +120,7 @@ func (b *Bond) teach(addr tcpip.LinkAddress) {
 func (l *balancer) endTeaching() {
 	s := l.teaching
 	l.teaching, l.teachingUntil = nil, 0
+	l.bond.dirty = l.bond.dirty || s != nil
 	if s != nil && !l.bond.promiscuous {
 		l.bond.warnError(s.setPromiscuous(false))
 	}

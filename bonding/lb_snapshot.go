@@ -24,15 +24,19 @@ type balanceView struct {
 	sources []tcpip.LinkAddress
 	// own are the same, packed, without those that are the bond's.
 	own []uint64
-	// receivesOwn has frames to each slave's own address taken for the bond's,
-	// on whatever slave they come: balance-alb spreads these addresses among
-	// its peers.
-	receivesOwn bool
+	// clients is the receiving half of balance-alb, nil in balance-tlb and while
+	// no NIC has the bond.
+	clients *receiveBalancer
+	// ipv6 has IPv6 clients balanced too.
+	ipv6 bool
+	// heard are, in balance-alb, the packed addresses besides the bond's that
+	// each slave receives for, by slot.
+	heard [][]uint64
 }
 
 // balanceView builds the adaptive modes' part of a snapshot.
 func (b *Bond) balanceView(usable []*slave) *balanceView {
-	v := &balanceView{receivesOwn: b.config.mode == BalanceALB}
+	v := &balanceView{clients: b.clients(), ipv6: b.config.ipv6Receive}
 	if b.balancer != nil && !b.config.tlbStatic {
 		v.table = b.balancer.table
 		v.among = candidates(usable)
@@ -43,6 +47,10 @@ func (b *Bond) balanceView(usable []*slave) *balanceView {
 	for _, s := range b.slaves {
 		for len(v.sources) <= s.slot {
 			v.sources = append(v.sources, "")
+			v.heard = append(v.heard, nil)
+		}
+		if b.config.mode == BalanceALB {
+			v.heard[s.slot] = b.heardBy(s)
 		}
 		v.sources[s.slot] = s.mac
 		if s.mac != b.mac {
@@ -73,21 +81,19 @@ func (v *balanceView) unbalanced(pkt *stack.PacketBuffer) *slave {
 // sendsFrom reports whether a packed address is a slave's own. v may be nil.
 func (v *balanceView) sendsFrom(addr uint64) bool { return v != nil && slices.Contains(v.own, addr) }
 
-// receivesFor reports whether frames to a slave's own address are for the bond.
-func (v *balanceView) receivesFor(addr uint64) bool {
-	return v != nil && v.receivesOwn && slices.Contains(v.own, addr)
-}
-
-// hearsInactive reports whether a frame is received on a slave that is not the
-// active one: in balance-alb those are for one host's unicast frames.
-func (v *balanceView) hearsInactive(dst uint64) bool {
-	return v != nil && v.receivesOwn && dst&groupBit == 0
+// receivesFor reports whether a slave receives frames to an address besides the
+// bond's: in balance-alb others know the slaves' own.
+func (v *balanceView) receivesFor(slot int, addr uint64) bool {
+	return v != nil && slices.Contains(v.heard[slot], addr)
 }
 
 // sendBalanced is sendOr of the adaptive modes.
 func (s *snapshot) sendBalanced(to *slave, pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
-	if to == nil {
+	switch to {
+	case nil:
 		return s.noSlave(pkts)
+	case talk:
+		return s.sendTalk(pkts, stripe)
 	}
 	n, err := s.sendOwn(to, pkts, stripe)
 	switch {

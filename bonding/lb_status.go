@@ -12,6 +12,8 @@ type BalanceStatus struct {
 	// NextMs is how many milliseconds the present period has left; 0 where
 	// nothing is placed by load.
 	NextMs uint64 `json:"next_ms"`
+	// Clients is the receiving half of balance-alb.
+	Clients *ClientsStatus `json:"clients,omitempty"`
 }
 
 // SlaveBalance is a slave's part in balance-tlb and balance-alb.
@@ -25,6 +27,8 @@ type SlaveBalance struct {
 	// what they carried in the last period, new ones by the average of these,
 	// and, if it is active, what is not balanced.
 	LoadBytesPerSecond int64 `json:"load_bytes_per_second"`
+	// Clients is how many clients of balance-alb send to the slave.
+	Clients int `json:"clients"`
 }
 
 // addBalanceStatus adds the adaptive modes' part.
@@ -45,4 +49,5 @@ func (b *Bond) addBalanceStatus(st *Status) {
 		}
 		st.Slaves[i].Balance = own
 	}
+	b.addClientsStatus(st)
 }

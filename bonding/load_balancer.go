@@ -3,24 +3,12 @@ package bonding
 import (
 	"time"
 
+	"bondstack/bonding/rlb"
 	"bondstack/bonding/tlb"
 )
 
 // balancer is modes balance-tlb and balance-alb of a bond that a NIC has: the
 // transmit table, and what is done from time to time. It is guarded by Bond.mu.
-//
-// balance-alb adds receive balancing at these places:
-//
-//   - writer: Mode.writer gives writeBalanceALB, which sends ARP by its own rules
-//     and has snapshot.lb for the rest; balanceView is where its part of a
-//     snapshot goes.
-//   - port.DeliverNetworkPacket: ARP that is received is learned from before
-//     anything is refused.
-//   - Bond.linkUpLB, linkDownLB, leaveLB: clients get another slave.
-//   - Bond.announceMAC: a slave's address has changed; clients on it are told.
-//   - Bond.teach: already here, with the promiscuity that it is about.
-//   - balancer.advance and deadline: what is due, and when something is. They
-//     count ticks of 100 ms from the start (balancer.tick).
 type balancer struct {
 	bond  *Bond
 	start instant
@@ -37,6 +25,10 @@ type balancer struct {
 	// who still use the address of one that cannot receive.
 	teaching      *slave
 	teachingUntil instant
+	// clients is the receiving half of balance-alb, nil in balance-tlb.
+	clients *receiveBalancer
+	// clientsAt is when it has its next tick.
+	clientsAt instant
 }
 
 const (
@@ -77,6 +69,9 @@ func (b *Bond) startBalancer(now instant) {
 	for _, s := range b.slaves {
 		s.member = tlb.NewMember(0)
 	}
+	if b.config.mode == BalanceALB {
+		l.clients, l.clientsAt = newReceiveBalancer(b), now.add(lbTick)
+	}
 	b.balancer = l
 	b.dirty = true
 }
@@ -97,6 +92,9 @@ func (l *balancer) advance(now instant) {
 	}
 	if l.teaching != nil && now >= l.teachingUntil {
 		l.endTeaching()
+	}
+	if l.clients != nil {
+		l.advanceClients(now)
 	}
 }
 
@@ -119,6 +117,9 @@ func (l *balancer) deadline() instant {
 	due := min(l.learnAt(), l.rebalance)
 	if l.teaching != nil {
 		due = min(due, l.teachingUntil)
+	}
+	if l.clients != nil {
+		due = min(due, l.clientsAt)
 	}
 	return due
 }
@@ -165,21 +166,21 @@ func (b *Bond) joinLB(s *slave, now instant) {
 	s.setActive()
 	s.listen(false)
 	b.giveOwnMAC(s)
-	if b.balancer != nil {
-		b.balancer.rebalanceSoon(now)
-	}
+	b.linkUpLB(s, now)
 }
 
 // linkUpLB and linkDownLB are a slave's link that was found, or lost.
 func (b *Bond) linkUpLB(_ *slave, now instant) {
 	if b.balancer != nil {
 		b.balancer.rebalanceSoon(now)
+		b.clients().do((*rlb.Table).Rebalance)
 	}
 }
 
 func (b *Bond) linkDownLB(s *slave) {
 	if b.balancer != nil {
 		b.balancer.table.Release(s.member)
+		b.clientsLost(s)
 	}
 }
 
@@ -192,6 +193,7 @@ func (b *Bond) leaveLB(s *slave) {
 		if b.balancer.teaching == s {
 			b.balancer.endTeaching()
 		}
+		b.clients().do(func(t *rlb.Table) { t.Lost(s.slot) })
 	}
 	if s.permMAC == s.mac || s.permMAC == b.mac {
 		return

@@ -17,7 +17,7 @@ const (
 	Broadcast    Mode = 3 // every frame on every slave
 	IEEE8023AD   Mode = 4 // link aggregation by LACP
 	BalanceTLB   Mode = 5 // unicast IP over all slaves by load, reception on one
-	BalanceALB   Mode = 6 // adaptive load balancing (not here yet)
+	BalanceALB   Mode = 6 // as balance-tlb, and reception on all slaves
 )
 
 // modeInfo is what is fixed for a mode.
@@ -45,8 +45,8 @@ var modes = [...]modeInfo{
 func (m Mode) valid() bool     { return int(m) < len(modes) }
 func (m Mode) info() *modeInfo { return &modes[m] }
 
-// writer returns the function that sends packets by the mode, or nil where the
-// mode is not here. It is resolved when a snapshot is built.
+// writer returns the function that sends packets by the mode. It is resolved
+// when a snapshot is built.
 func (m Mode) writer() writeFunc {
 	return [len(modes)]writeFunc{
 		BalanceRR:    writeBalanceRR,
@@ -55,11 +55,9 @@ func (m Mode) writer() writeFunc {
 		Broadcast:    writeBroadcast,
 		IEEE8023AD:   writeBalanceXOR, // over the ports that distribute; see config.writer
 		BalanceTLB:   writeBalanceTLB,
+		BalanceALB:   writeBalanceALB,
 	}[m]
 }
-
-// available reports whether this version can run the mode.
-func (m Mode) available() bool { return m.valid() && m.writer() != nil }
 
 // String returns Linux's name of the mode.
 func (m Mode) String() string {
@@ -99,13 +97,11 @@ func (m *Mode) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// AvailableModes returns the modes that this version can run.
+// AvailableModes returns the modes that this version can run: all seven.
 func AvailableModes() []Mode {
-	var list []Mode
-	for i := range modes {
-		if m := Mode(i); m.available() {
-			list = append(list, m)
-		}
+	list := make([]Mode, len(modes))
+	for i := range list {
+		list[i] = Mode(i)
 	}
 	return list
 }

@@ -10,6 +10,9 @@ func (o *Options) addBalance(v map[string]string, errs *[]error) {
 	if o.StaticTLB {
 		v["tlb_dynamic_lb"] = "0"
 	}
+	if o.IPv6ReceiveBalance {
+		v["ipv6_receive_balance"] = "1"
+	}
 	switch d := o.LPInterval; {
 	case d == 0:
 	case d < 0 || d%time.Second != 0:
@@ -24,5 +27,13 @@ func tlbDynamic() option {
 	o := numeric("tlb_dynamic_lb", onOff(1), func(c *config, v uint64) { c.tlbStatic = v == 0 },
 		func(c *config) uint64 { return bit(!c.tlbStatic) })
 	o.modes = lbModes
+	return o
+}
+
+// ipv6Receive is whether IPv6 clients are given slaves as IPv4 clients are.
+func ipv6Receive() option {
+	o := numeric("ipv6_receive_balance", onOff(0), func(c *config, v uint64) { c.ipv6Receive = v == 1 },
+		func(c *config) uint64 { return bit(c.ipv6Receive) })
+	o.modes = []Mode{BalanceALB}
 	return o
 }

@@ -77,11 +77,7 @@ func setMode(ch *change, text string) error {
 	if !ok {
 		return &OptionError{Reason: "allowed are " + strings.Join(ModeNames(), ", "), Err: ErrInvalid}
 	}
-	m := Mode(v)
-	if !m.available() {
-		return &OptionError{Reason: "mode " + m.String() + " is not here yet; available are " + joinModes(AvailableModes()), Err: ErrUnavailable}
-	}
-	ch.mode = m
+	ch.mode = Mode(v)
 	ch.monitorsOfMode()
 	ch.lacp.broadcastNeighbor = false // as in Linux
 	return nil

@@ -86,6 +86,7 @@ var optionTable = []option{
 	numeric("flap_backoff", fromZero(maxFlapBackoff, 0), func(c *config, v uint64) {
 		c.flapBackoff = time.Duration(v) * time.Millisecond
 	}, func(c *config) uint64 { return ms(c.flapBackoff) }),
+	ipv6Receive(),
 	keyword("rx_dedup", keywords(dedupNames...), func(c *config) *uint8 { return (*uint8)(&c.rxDedup) }),
 	keyword("rx_reorder", keywords(reorderNames...), func(c *config) *uint8 { return (*uint8)(&c.rxReorder) }),
 	numeric("rx_reorder_hold", number{least: 10, greatest: 1000000, names: []named{minval(10), maxval(1000000), byDefault(uint64(reorder.DefaultHold / time.Microsecond))}},

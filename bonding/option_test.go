@@ -15,7 +15,6 @@ import (
 var (
 	errInvalid = bonding.ErrInvalid
 	errMode    = bonding.ErrMode
-	errAbsent  = bonding.ErrUnavailable
 )
 
 // optionCases is Linux's option table: for each option a mode in which it may be
@@ -33,8 +32,9 @@ var optionCases = []struct {
 		accepts: map[string]string{"0": "balance-rr 0", "1": "active-backup 1", "2": "balance-xor 2", "3": "broadcast 3",
 			"balance-rr": "balance-rr 0", "active-backup": "active-backup 1", "balance-xor": "balance-xor 2", "broadcast": "broadcast 3",
 			"4": "802.3ad 4", "802.3ad": "802.3ad 4", "5": "balance-tlb 5", "balance-tlb": "balance-tlb 5",
+			"6": "balance-alb 6", "balance-alb": "balance-alb 6",
 			"default": "balance-rr 0", "01": "active-backup 1", " 1 ": "active-backup 1", "broadcast 3": "broadcast 3"},
-		refuses: map[string]error{"6": errAbsent, "balance-alb": errAbsent, "7": errInvalid, "-1": errInvalid, "rr": errInvalid, "Active-Backup": errInvalid, "": errInvalid}},
+		refuses: map[string]error{"7": errInvalid, "-1": errInvalid, "rr": errInvalid, "Active-Backup": errInvalid, "": errInvalid}},
 	{name: "miimon", in: "balance-rr", initial: "100",
 		accepts: map[string]string{"0": "0", "1": "1", "2147483647": "2147483647", "off": "0", "maxval": "2147483647", "default": "100"},
 		refuses: map[string]error{"2147483648": errInvalid, "-1": errInvalid, "minval": errInvalid, "on": errInvalid}},
@@ -105,6 +105,9 @@ var optionCases = []struct {
 		refuses: map[string]error{"65536": errInvalid, "-1": errInvalid, "off": errInvalid}},
 	{name: "tlb_dynamic_lb", in: "balance-tlb", elsewhere: "balance-rr", initial: "1",
 		accepts: map[string]string{"0": "0", "1": "1", "on": "1", "off": "0", "default": "1"},
+		refuses: map[string]error{"2": errInvalid, "yes": errInvalid}},
+	{name: "ipv6_receive_balance", in: "balance-alb", elsewhere: "balance-tlb", initial: "0",
+		accepts: map[string]string{"0": "0", "1": "1", "on": "1", "off": "0", "default": "0"},
 		refuses: map[string]error{"2": errInvalid, "yes": errInvalid}},
 	{name: "lp_interval", in: "balance-rr", initial: "1",
 		accepts: map[string]string{"1": "1", "2147483647": "2147483647", "minval": "1", "maxval": "2147483647", "default": "1"},

@@ -114,6 +114,10 @@ type Options struct {
 	// LPInterval is how often balance-tlb and balance-alb tell switches where
 	// the slaves' addresses are [lp_interval], in whole seconds. Default 1 s.
 	LPInterval time.Duration
+	// IPv6ReceiveBalance has balance-alb tell IPv6 neighbours, too, which slave
+	// to send to [ipv6_receive_balance, not in Linux]. Default off: only IPv4
+	// is balanced.
+	IPv6ReceiveBalance bool
 
 	// LACP are the options of 802.3ad alone.
 	LACP LACPOptions

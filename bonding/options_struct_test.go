@@ -79,7 +79,7 @@ func TestNewRefuses(t *testing.T) {
 		kind  error
 		names []string
 	}{
-		{bonding.Options{Mode: bonding.BalanceALB}, bonding.ErrUnavailable, []string{"mode", "balance-alb", "balance-rr"}},
+		{bonding.Options{IPv6ReceiveBalance: true}, bonding.ErrMode, []string{"ipv6_receive_balance", "balance-alb"}},
 		{bonding.Options{StaticTLB: true}, bonding.ErrMode, []string{"tlb_dynamic_lb"}},
 		{bonding.Options{LPInterval: time.Millisecond}, bonding.ErrInvalid, []string{"lp_interval", "1ms"}},
 		{bonding.Options{LPInterval: -time.Second}, bonding.ErrInvalid, []string{"lp_interval", "-1s"}},

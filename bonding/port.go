@@ -40,6 +40,9 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	if s.arp != nil {
 		s.arp.look(p.slave, protocol, eth, pkt)
 	}
+	if s.lb != nil {
+		s.learn(p.slave, eth, pkt)
+	}
 	reason := s.refuse(p.slave, protocol, eth, pkt)
 	if reason == accepted {
 		if s.first != nil {
@@ -74,7 +77,7 @@ func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth
 	switch {
 	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
 		return dropRxNotMember
-	case s.receivers[from.slot].inactive && !s.lb.hearsInactive(dst) && !(s.receivers[from.slot].lingers && dst == s.mac48):
+	case s.receivers[from.slot].inactive && !s.lb.receivesFor(from.slot, dst) && !(s.receivers[from.slot].lingers && dst == s.mac48):
 		return dropRxInactive
 	case s.dispatcher == nil:
 		return dropRxNoNIC
@@ -87,7 +90,7 @@ func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth
 	case dst&groupBit != 0:
 		pkt.PktType = tcpip.PacketMulticast
 		from.counters.rx.multicast.Add(1)
-	case len(s.own) > 0 && slices.Contains(s.own, dst), s.lb.receivesFor(dst):
+	case len(s.own) > 0 && slices.Contains(s.own, dst), s.lb.receivesFor(from.slot, dst):
 		pkt.PktType = tcpip.PacketHost
 	case s.promiscuous:
 		pkt.PktType = tcpip.PacketOtherHost

@@ -112,7 +112,7 @@ func (b *Bond) build() *snapshot {
 				s.reserve = append(s.reserve, sl)
 			}
 		}
-		if sl.canTransmit() && !b.belowMinLinks() {
+		if sl.canTransmit() && !b.belowMinLinks() && !b.sharesMAC(sl) {
 			s.usable = append(s.usable, sl)
 		}
 	}

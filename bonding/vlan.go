@@ -66,6 +66,7 @@ func (b *Bond) RemoveVLAN(tag link.VLANTag) {
 			s.removeVLANs(b.vlans[i])
 		}
 		b.vlans = slices.Delete(b.vlans, i, i+1)
+		b.forgetClients(tag)
 	})
 }
 

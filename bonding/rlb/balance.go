@@ -89,7 +89,7 @@ func (t *Table) assign(p *Packet) *Slave {
 }
 
 // next chooses the slave for a client: that with the fewest clients for its
-// speed, and among equals the one after that which was chosen last. Nil where
+// weight, and among equals the one after that which was chosen last. Nil where
 // none can send.
 func (t *Table) next() *Slave {
 	slaves, start, best := t.links.Slaves, 0, -1
@@ -113,14 +113,8 @@ func (t *Table) next() *Slave {
 
 // freer reports whether one more client would have more of slave a than of b.
 func (t *Table) freer(a, b int) bool {
-	return uint64(t.loads[a]+1)*t.speed(b) < uint64(t.loads[b]+1)*t.speed(a)
-}
-
-func (t *Table) speed(i int) uint64 {
-	if s := t.links.Slaves[i].Speed; s != 0 {
-		return uint64(s)
-	}
-	return uint64(t.weight)
+	weight := func(i int) uint64 { return uint64(max(t.links.Slaves[i].Weight, 1)) }
+	return uint64(t.loads[a]+1)*weight(b) < uint64(t.loads[b]+1)*weight(a)
 }
 
 func (t *Table) move(c *client, id int) {

@@ -142,10 +142,10 @@ func TestLeft(t *testing.T) {
 	r.want("told", r.ticks(30), "21:0>2 21:0>2")
 }
 
-// Links of unequal speed get clients in proportion.
-func TestSpeeds(t *testing.T) {
+// Slaves of unequal weight get clients in proportion.
+func TestWeights(t *testing.T) {
 	r := newRig(t, 3, 1024)
-	r.change(func(l *Links) { l.Slaves[0].Speed, l.Slaves[1].Speed, l.Slaves[2].Speed = 1000, 4000, 0 })
+	r.change(func(l *Links) { l.Slaves[0].Weight, l.Slaves[1].Weight, l.Slaves[2].Weight = 1000, 4000, 4000 })
 	for n := range 900 {
 		r.reply(n)
 	}

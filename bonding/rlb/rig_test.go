@@ -27,7 +27,7 @@ func newRig(t *testing.T, slaves, clients int) *rig {
 	r := &rig{Table: New(clients), t: t}
 	r.l = Links{Active: 0, Bond: macA}
 	for i := range slaves {
-		r.l.Slaves = append(r.l.Slaves, Slave{ID: i, MAC: MAC{2, 0, 0, 0, 0, 0xa + byte(i)}, Speed: 1000, CanSend: true})
+		r.l.Slaves = append(r.l.Slaves, Slave{ID: i, MAC: MAC{2, 0, 0, 0, 0, 0xa + byte(i)}, Weight: 1000, CanSend: true})
 	}
 	r.SetLinks(r.l)
 	t.Cleanup(func() { check(t, r.Table) })

@@ -33,9 +33,9 @@ type Slave struct {
 	// ID is the caller's number of the slave, not negative.
 	ID  int
 	MAC MAC
-	// Speed is in Mbit/s; 0 is unknown, and taken for that of the fastest
-	// slave.
-	Speed uint32
+	// Weight is how many clients it takes beside the others, such as its speed.
+	// 0 counts as 1.
+	Weight uint32
 	// CanSend is whether the slave is in use.
 	CanSend bool
 }
@@ -82,9 +82,8 @@ type Table struct {
 
 	max     int
 	links   Links
-	loads   []int  // clients by slave, beside links.Slaves
-	weight  uint32 // the greatest known speed, at least 1
-	last    int    // the ID of the slave that was chosen last
+	loads   []int // clients by slave, beside links.Slaves
+	last    int   // the ID of the slave that was chosen last
 	clients map[key]*client
 	ours    map[netip.Addr]own
 	newest  *client
@@ -103,7 +102,7 @@ type Table struct {
 
 // New makes an empty table for up to max clients.
 func New(max int) *Table {
-	return &Table{max: max, last: NoSlave, weight: 1, clients: map[key]*client{}, ours: map[netip.Addr]own{},
+	return &Table{max: max, last: NoSlave, clients: map[key]*client{}, ours: map[netip.Addr]own{},
 		links: Links{Active: NoSlave}}
 }
 
@@ -112,10 +111,6 @@ func New(max int) *Table {
 func (t *Table) SetLinks(l Links) {
 	t.links = l
 	t.loads = make([]int, len(l.Slaves))
-	t.weight = 1
-	for _, s := range l.Slaves {
-		t.weight = max(t.weight, s.Speed)
-	}
 	for c := t.newest; c != nil; c = c.older {
 		t.count(c.slave, 1)
 	}
