@@ -54,6 +54,9 @@ func (b *Bond) updateARPMonitor(now instant) {
 		m.next, m.half, m.looked, m.interval = now, 0, now, c.interval
 		b.dirty = true
 		for _, s := range b.slaves {
+			if s.verdicts[monitorARP] != linkDown {
+				s.verdicts.begin(s.link)
+			}
 			s.forget(now, c.interval)
 			if s.link == linkUp {
 				s.lastLinkUp = now // its time of grace
@@ -72,7 +75,7 @@ func (s *slave) forget(now instant, interval time.Duration) {
 	s.evidence = newEvidence()
 	s.frames = s.counters.rx.packets.Load()
 	s.lastRx = never
-	if s.link == linkUp && interval > 0 {
+	if s.bond.view(s, monitorARP) == linkUp && interval > 0 {
 		s.lastRx = now.add(-interval - 1)
 		s.evidence.tx.Store(int64(s.lastRx))
 	}

@@ -183,7 +183,7 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 	b.dirty = true
 	b.headers.Store(max(b.headers.Load(), uint32(s.ep.MaxHeaderLength())))
 	s.link, s.until = b.firstLink(s, now)
-	s.verdicts.all(s.link)
+	s.verdicts.begin(s.link)
 	s.forget(now, b.config.arp.interval)
 	if s.link != linkDown {
 		s.lastLinkUp = now

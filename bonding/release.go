@@ -139,6 +139,7 @@ func (b *Bond) SetSlaveEnabled(name string, enabled bool) error {
 			s.waited = false
 		}
 		b.propose(s, next, now)
+		s.verdicts.begin(next)
 	})
 }
 

@@ -56,6 +56,16 @@ func (v *verdicts) all(l linkState) {
 	}
 }
 
+// begin has every monitor begin with a link as it is. Delays of the MII monitor
+// are its own: the others have found no fault yet.
+func (v *verdicts) begin(l linkState) {
+	v.all(l)
+	if l == linkBack || l == linkFail {
+		v.all(linkUp)
+		v[monitorMII] = l
+	}
+}
+
 // usefulness orders the states of a link, the least useful first.
 var usefulness = [...]int{linkDown: 0, linkBack: 1, linkFail: 2, linkUp: 3}
 
@@ -126,7 +136,7 @@ func (b *Bond) judge(s *slave, m monitor, l linkState, now instant) {
 // another set of them is on.
 func (b *Bond) monitorsChanged() {
 	for _, s := range b.slaves {
-		s.verdicts.all(s.link)
+		s.verdicts.begin(s.link)
 	}
 }
 
