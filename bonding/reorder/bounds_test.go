@@ -28,7 +28,7 @@ func TestBytesAreBounded(t *testing.T) {
 	if got, want := r.drain(), []uint32{2, 3, 4, 5, 6}; !slices.Equal(got, want) {
 		t.Errorf("delivered %v, want %v", got, want)
 	}
-	want := Counts{Held: 5, Flushed: 4, Overflow: 1}
+	want := Counts{Held: 5, Flushed: 4, Gaps: 1, Overflow: 1}
 	if got := r.counters.Counts(); got != want {
 		t.Errorf("counts are %+v, want %+v", got, want)
 	}

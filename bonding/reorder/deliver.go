@@ -21,7 +21,7 @@ func (s *Stage) keep(pkt *stack.PacketBuffer, size int64) *node {
 // frame is delivered at once, without a reference or a node.
 func (s *Stage) passLocked(set *set, f *flow, pkt *stack.PacketBuffer) {
 	if !f.delivering && f.ready.first == nil {
-		f.settle(filled, s.counters)
+		f.settle(filled, s.ticker.now.Load(), s.counters)
 		f.delivering = true
 		set.mu.Unlock()
 		s.deliver(pkt)
@@ -34,7 +34,7 @@ func (s *Stage) passLocked(set *set, f *flow, pkt *stack.PacketBuffer) {
 		// Whoever delivers the flow is held up, and there is no room to leave
 		// the frame with it. So this goroutine is held up too.
 		s.counters.overflow.Add(1)
-		f.settle(filled, s.counters)
+		f.settle(filled, s.ticker.now.Load(), s.counters)
 		set.mu.Unlock()
 		s.deliver(pkt)
 		set.mu.Lock()
@@ -46,7 +46,7 @@ func (s *Stage) passLocked(set *set, f *flow, pkt *stack.PacketBuffer) {
 
 // settleLocked delivers what of a flow no longer has to wait.
 func (s *Stage) settleLocked(set *set, f *flow, why reason) {
-	f.settle(why, s.counters)
+	f.settle(why, s.ticker.now.Load(), s.counters)
 	if !f.delivering {
 		s.drainLocked(set, f)
 	}

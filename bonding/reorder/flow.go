@@ -3,6 +3,9 @@ package reorder
 import "math/bits"
 
 const (
+	// maxAge is how many hold times a frame waits at most while the place moves
+	// on.
+	maxAge = 10
 	// maxHeld bounds the frames that a flow holds, and so the search for one's
 	// place. It is the window of a fast connection in frames of 1,500 bytes.
 	maxHeld = 4096
@@ -29,6 +32,9 @@ type flow struct {
 	// next is the place: the number of the first byte that is neither delivered
 	// nor given up.
 	next uint32
+	// gap is the place at which the flow waits, and since the tick of its last
+	// move there.
+	gap, since uint32
 	// behind counts the pieces in a row that were before the place.
 	behind uint32
 
@@ -140,24 +146,52 @@ func (f *flow) lost() bool {
 
 // settle makes ready what no longer waits, by reason of what has just come to
 // pass or because the gap before it is a loss.
-func (f *flow) settle(why reason, c *Counters) {
+func (f *flow) settle(why reason, now uint32, c *Counters) {
 	for n := f.held.first; n != nil; n = f.held.first {
 		if precedes(f.next, n.seq) {
 			if !f.lost() {
 				break
 			}
-			if why != gone {
+			if why == filled {
 				why = lost
 			}
-			c.gaps.Add(1)
 		}
 		f.release(why, c)
+	}
+	if f.held.first != nil && f.gap != f.next {
+		f.gap, f.since = f.next, now
+	}
+}
+
+// expire ends a wait in which the place has stood still for the hold time: the
+// links that are silent are out of use, for settle to see. A frame that is too
+// old goes on in any case, with those before it.
+func (f *flow) expire(now uint32, c *Counters) {
+	if f.held.first == nil {
+		return
+	}
+	old := f.held.last
+	for old != nil && now-old.tick < maxAge*ticksPerHold {
+		old = old.prev
+	}
+	if old == nil && now-f.since < ticksPerHold {
+		return
+	}
+	f.dismissSilent()
+	for old != nil {
+		if f.held.first == old {
+			old = nil
+		}
+		f.release(expired, c)
 	}
 }
 
 // release makes the first held frame ready, and moves the place behind it.
 func (f *flow) release(why reason, c *Counters) {
 	n := f.held.pop()
+	if precedes(f.next, n.seq) {
+		c.gaps.Add(1)
+	}
 	if precedes(f.next, n.end) {
 		f.next = n.end
 	}
@@ -171,23 +205,6 @@ func (f *flow) release(why reason, c *Counters) {
 func (f *flow) releaseAll(why reason, c *Counters) {
 	for f.held.first != nil {
 		f.release(why, c)
-	}
-}
-
-// expire makes ready what has waited since a tick or longer, and what comes
-// before it. The links that the flow waited for are out of use.
-func (f *flow) expire(since uint32, c *Counters) {
-	n := f.held.last
-	for n != nil && precedes(since, n.tick) {
-		n = n.prev
-	}
-	if n == nil {
-		return
-	}
-	f.dismissSilent()
-	for end := false; !end; {
-		end = f.held.first == n
-		f.release(expired, c)
 	}
 }
 

@@ -156,14 +156,14 @@ func chaos(t *testing.T, script []byte) {
 			}
 			s.origin = 1<<32 - 128*size + uint32(which>>4)<<30&^(1<<31-1)
 			id := uint32(len(due))
-			due = append(due, now+hold)
+			due = append(due, now+maxAge*hold)
 			open = append(open, id)
 			r.give(int(what%20), id, s.kind(piece, []string{"", "", "", "", "", "", "fin", "syn", "rst", "ack"}[what/24]))
 		}
 		check()
 	}
-	now += hold
-	r.clock.Advance(hold)
+	now += maxAge * hold
+	r.clock.Advance(maxAge * hold)
 	check()
 	if len(open) > 0 {
 		t.Fatalf("%d frames still wait", len(open))

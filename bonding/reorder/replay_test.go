@@ -53,7 +53,7 @@ var replays = []struct {
 		+1ms -> .
 		+1ms -> 3
 		A2 -> 2`,
-		counts: Counts{Held: 1, Expired: 1, Late: 1}},
+		counts: Counts{Held: 1, Expired: 1, Gaps: 1, Late: 1}},
 	{name: "retransmission passes at once", steps: `
 		A0 B1 A2 -> 0 1 2
 		A4 -> .
@@ -73,7 +73,7 @@ var replays = []struct {
 		A7 -> 7
 		A9 A11 -> 9 11
 		A10 -> 10`, // B is out of use: each gap is a loss
-		counts: Counts{Held: 5, Expired: 2, Lost: 3, Gaps: 3, Late: 1}},
+		counts: Counts{Held: 5, Expired: 2, Lost: 3, Gaps: 4, Late: 1}},
 	{name: "an idle link comes back", steps: `
 		A0 B1 -> 0 1
 		A3 -> .
@@ -82,7 +82,7 @@ var replays = []struct {
 		B6 -> 6
 		A8 -> .
 		B7 -> 7 8`,
-		counts: Counts{Held: 3, Expired: 1, Lost: 1, Filled: 1, Gaps: 1}},
+		counts: Counts{Held: 3, Expired: 1, Lost: 1, Filled: 1, Gaps: 2}},
 	{name: "several gaps end with one expiry", steps: `
 		A0 B1 -> 0 1
 		A2 A4 A6 A8 -> 2
@@ -91,7 +91,7 @@ var replays = []struct {
 		B3 -> 3
 		A14 -> .
 		B13 -> 13 14`,
-		counts: Counts{Held: 6, Expired: 3, Lost: 2, Gaps: 2, Late: 1, Filled: 1}},
+		counts: Counts{Held: 6, Expired: 3, Lost: 2, Late: 1, Gaps: 5, Filled: 1}},
 	{name: "a link that is always too late loses its say", steps: `
 		A0 B1 -> 0 1
 		A2 A4 -> 2
@@ -106,7 +106,25 @@ var replays = []struct {
 		+2ms -> 10
 		B9 -> 9
 		A12 -> 12`,
-		counts: Counts{Held: 5, Expired: 3, Lost: 2, Gaps: 2, Late: 4}},
+		counts: Counts{Held: 5, Expired: 3, Lost: 2, Gaps: 5, Late: 4}},
+	{name: "a link that lags is waited for while it goes on", steps: `
+		A0 B1 -> 0 1
+		A2 A4 A6 A8 -> 2
+		+1500us -> .
+		B3 -> 3 4
+		+1500us -> .
+		B5 -> 5 6
+		+1500us -> .
+		B7 -> 7 8`,
+		counts: Counts{Held: 3, Filled: 3}},
+	{name: "but not for ever", steps: `
+		A0 B1 -> 0 1
+		A2 A4 A6 A8 A10 A12 A14 A16 A18 A20 A22 A24 A26 A28 A30 A32 -> 2
+		+1500us B3 +1500us B5 +1500us B7 +1500us B9 +1500us B11 +1500us B13 -> 3 4 5 6 7 8 9 10 11 12 13 14
+		+1500us B15 +1500us B17 +1500us B19 +1500us B21 +1500us B23 +1500us B25 -> 15 16 17 18 19 20 21 22 23 24 25 26
+		+1500us -> .
+		+500us -> 28 30 32`,
+		counts: Counts{Held: 15, Filled: 12, Expired: 3, Gaps: 3}},
 	{name: "a link dies with frames held", steps: `
 		A0 B1 -> 0 1
 		A2 A4 A6 -> 2
@@ -161,14 +179,14 @@ var replays = []struct {
 		A3 -> .
 		A4rst -> 3 4rst
 		B2 -> 2`,
-		counts: Counts{Held: 1, Evicted: 1}},
+		counts: Counts{Held: 1, Evicted: 1, Gaps: 1}},
 	{name: "a SYN begins anew", steps: `
 		A100 B101 -> 100 101
 		A103 -> .
 		A0syn -> 103 0syn
 		A1 -> .
 		B0 -> 0 1`,
-		counts: Counts{Held: 2, Evicted: 1, Filled: 1}},
+		counts: Counts{Held: 2, Evicted: 1, Filled: 1, Gaps: 1}},
 	{name: "an unknown flow begins where it is first seen", steps: `
 		y:A0 y:B1 -> y:0 y:1
 		A7 -> 7

@@ -1,14 +1,13 @@
 package reorder
 
-// expire ends the wait of frames that have been held for two ticks. It reports
-// whether frames wait.
+// expire ends the waits that have been too long. It reports whether frames wait.
 func (s *Stage) expire(now uint32) (more bool) {
 	for i := range s.table.sets {
 		set := &s.table.sets[i]
 		if !set.waiting.Load() {
 			continue
 		}
-		more = s.sweep(set, expired, func(f *flow) { f.expire(now-2, s.counters) }) || more
+		more = s.sweep(set, expired, func(f *flow) { f.expire(now, s.counters) }) || more
 	}
 	return more
 }

@@ -7,9 +7,12 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// ticker counts half hold times while frames wait. A frame that remembers the
-// count when it came has waited for more than a half when it has grown by two,
-// and for at most a whole.
+// ticksPerHold is how finely the hold time is counted. What remembers the count
+// of a moment knows when it has grown by this that the hold time is over, or at
+// most a tick from it.
+const ticksPerHold = 4
+
+// ticker counts fractions of the hold time while frames wait.
 type ticker struct {
 	period time.Duration
 	tick   func(now uint32) (more bool)
@@ -20,7 +23,7 @@ type ticker struct {
 }
 
 func (t *ticker) init(clock tcpip.Clock, hold time.Duration, tick func(uint32) bool) {
-	t.period, t.tick = max(hold/2, 1), tick
+	t.period, t.tick = max(hold/ticksPerHold, 1), tick
 	t.timer = clock.AfterFunc(time.Hour, t.fire)
 	t.timer.Stop()
 }

@@ -16,8 +16,9 @@ import (
 
 const benchHelp = `
 Usage: bondstack bench [--mode M|all] [--links N] [--streams N] [--duration D]
-                       [--rounds N] [--hash P] [--rate R] [--gso=BOOL]
-                       [--samples N] [--storm | --compare lock] [--json]
+                       [--rounds N] [--hash P] [--rate R] [--shape S] [--gso=BOOL]
+                       [-o NAME=VALUE]... [--samples N] [--storm | --compare lock]
+                       [--json]
 
 Runs TCP between two whole TCP/IP stacks in memory, in turn on one bare link and
 on a bond of N links, and prints what each carried and their ratio. It needs no
@@ -41,6 +42,8 @@ Examples:
   bondstack bench --mode all --rounds 3 --duration 1s
   bondstack bench --mode balance-xor --streams 4 --links 2 --hash layer3+4
   bondstack bench --mode balance-rr --rate 1G --json
+  bondstack bench --mode balance-rr --streams 1 --shape rate=1G,delay=1ms,skew=200us,loss=0.0001
+  bondstack bench --mode balance-rr -o packets_per_slave=8 -o rx_reorder=off
   bondstack bench --mode active-backup --samples 20000
   bondstack bench --mode all --storm
   bondstack bench --compare lock --rounds 5`
@@ -56,8 +59,11 @@ type benchSettings struct {
 	Hash     string  `json:"hash"`
 	Rate     uint64  `json:"rate_bps"` // 0: no limit
 	GSO      bool    `json:"gso"`
-	Samples  int     `json:"samples"`  // CPU samples at least
-	InForce  any     `json:"in_force"` // the stack's settings, and the machine's
+	Shape    shape   `json:"shape"`
+	Samples  int     `json:"samples"` // CPU samples at least
+	// Options are those of both bonds, by name.
+	Options map[string]string `json:"options,omitempty"`
+	InForce any               `json:"in_force"` // the stack's settings, and the machine's
 
 	policy xmithash.Policy
 	modes  []bonding.Mode
@@ -82,17 +88,19 @@ func runBench(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	rounds := fs.Int("rounds", 5, "how many `N` rounds, each of bare and bond")
 	hash := fs.String("hash", "layer3+4", "`P`, the xmit_hash_policy of balance-xor and 802.3ad")
 	rate := fs.String("rate", "0", "limit each link to `R` bit/s, such as 1G or 100M; 0 is no limit")
+	shape := fs.String("shape", "", shapeHelp)
 	gso := fs.Bool("gso", true, "let links carry packets of 64 KiB whole")
 	samples := fs.Int("samples", 0, "go on with the bond's rounds until there are `N` CPU samples")
 	storm := fs.Bool("storm", false, "compare slaves that stand still with one that comes and goes")
 	compare := fs.String("compare", "", "compare with another kind of bond: `KIND` is lock")
+	options := fs.StringArrayP("option", "o", nil, "an option of both bonds, `NAME=VALUE`; may be given again")
 	asJSON := fs.Bool("json", false, "print JSON")
 	if code, done := parseFlags(fs, benchHelp, args, stdout, stderr); done {
 		return code
 	}
 	s := benchSettings{Mode: *mode, Links: *links, Streams: *streams, Duration: duration.Seconds(),
 		Rounds: *rounds, Hash: *hash, GSO: *gso, Samples: *samples}
-	if err := errors.Join(s.check(*rate, *duration), checkKind(*compare, *storm)); err != nil {
+	if err := errors.Join(s.parse(*shape, *options, rate), s.check(*rate, *duration), checkKind(*compare, *storm)); err != nil {
 		return usageError("bench", stderr, err)
 	}
 	progress := newProgress(stderr)

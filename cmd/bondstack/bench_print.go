@@ -29,6 +29,7 @@ func (s *benchSettings) printHead(b *strings.Builder) {
 	if s.Rate > 0 {
 		fmt.Fprintf(b, ", %g Mbit/s a link", float64(s.Rate)/1e6)
 	}
+	b.WriteString(s.Shape.String())
 	fmt.Fprintf(b, "\nin force: %s, %d CPUs, %s on %s/%s\n\n", f.Stack, f.GOMAXPROCS, f.Go, f.OS, f.Arch)
 }
 

@@ -83,7 +83,7 @@ func hostAt(cidr string) stack.HostOptions {
 // ends returns what the two hosts stand on.
 func (s *benchSettings) ends(r *rig, mode *bonding.Mode, make bondMaker) (a, b netstack.LinkEndpoint, err error) {
 	if mode == nil {
-		return s.wire()
+		return s.wire(0)
 	}
 	o := bonding.Options{Mode: *mode, XmitHashPolicy: s.policy}
 	x, a, err := make(o)
@@ -94,8 +94,11 @@ func (s *benchSettings) ends(r *rig, mode *bonding.Mode, make bondMaker) (a, b n
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := errors.Join(x.SetOptions(s.Options), y.SetOptions(s.Options)); err != nil {
+		return nil, nil, err
+	}
 	for i := range s.Links {
-		e, f, err := s.wire()
+		e, f, err := s.wire(i)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -154,8 +157,9 @@ func ready(st bonding.Status) bool {
 	return st.Carrier
 }
 
-func (s *benchSettings) wire() (a, b netstack.LinkEndpoint, err error) {
-	end := wire.EndOptions{Impairments: wire.Impairments{Rate: s.Rate}}
+// wire is link i. The bare link is like the first.
+func (s *benchSettings) wire(i int) (a, b netstack.LinkEndpoint, err error) {
+	end := wire.EndOptions{Impairments: s.link(i, s.Links)}
 	x, y, err := wire.New(wire.Options{DisableGSO: !s.GSO, A: end, B: end})
 	if err != nil {
 		return nil, nil, err // not x and y: nil ends are no nil interfaces

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bondstack/bonding"
 	"bondstack/link/linktest"
@@ -255,4 +256,32 @@ func TestBenchTellsOfFailedWrites(t *testing.T) {
 	if code := run([]string{"bench", "--rounds", "1", "--duration", "1ms"}, os.Stdin, failingWriter{}, &stderr); code != exitFailure || !strings.Contains(stderr.String(), "no space left") {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
+}
+
+// --shape says what the links are like, the last one skewed, and -o sets options
+// of both bonds. What is wrong is named.
+func TestBenchShape(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	var s benchSettings
+	rate := "0"
+	if err := s.parse("rate=1gbit,delay=1ms,skew=200us,loss=0.0001", []string{"rx_reorder=off"}, &rate); err != nil || rate != "1g" {
+		t.Fatalf("parse: %v, rate %q", err, rate)
+	}
+	for i, want := range []time.Duration{time.Millisecond, 1100 * time.Microsecond, 1200 * time.Microsecond} {
+		if im := s.link(i, 3); im.Delay != want || im.Loss != 0.0001 {
+			t.Errorf("link %d is %+v, want a delay of %v", i, im, want)
+		}
+	}
+	r := runWith("", "bench", "--mode", "balance-rr", "--rounds", "1", "--duration", "50ms", "--streams", "1",
+		"--shape", "rate=100M,delay=1ms,skew=1ms", "-o", "rx_reorder=off")
+	r.check(t, "bench --shape", exitOK, "100 Mbit/s a link, delay 1ms, skew 1ms", "balance-rr: round 1 of 1")
+	for args, want := range map[string]string{
+		"--shape=color=red": "known are rate, delay, skew and loss", "--shape=delay=2": `delay: "2"`, "--shape=loss=2": `loss: "2"`,
+		"--shape=rate=much": `--rate: "much"`, "-o=x": "NAME=VALUE",
+	} {
+		r := runWith("", "bench", args)
+		r.check(t, args, exitUsage, "", want)
+	}
+	r = runWith("", "bench", "-o", "colour=red", "--rounds", "1", "--duration", "1ms")
+	r.check(t, "an unknown option", exitFailure, "", "colour")
 }
