@@ -27,6 +27,8 @@ rights and touches no network.
 What each figure is:
   bare, bond   throughput at the receiver in Gbit/s, a round each
   ratio        bond / bare of the same round
+  per CPU      the same of what each second of CPU time carried: on a machine that
+               has other work it is the better figure
   bonding CPU  share of CPU samples, in the bond's rounds, whose innermost
                function is in bondstack/bonding; null below 2,000 samples
   ns a frame   the same as time for each frame that a bond sent or received

@@ -29,6 +29,7 @@ type lockResult struct {
 	LockGbps     []float64    `json:"rwmutex_gbps"`
 	SnapshotGbps []float64    `json:"snapshot_gbps"`
 	Ratio        *spreadOf    `json:"ratio"` // snapshot / rwmutex
+	PerCPU       *spreadOf    `json:"ratio_per_cpu"`
 	// CPU is the share of CPU samples in the bond's functions, and in the
 	// functions for locks and counters that these call.
 	LockCPU     *float64 `json:"rwmutex_cpu_percent"`
@@ -89,17 +90,21 @@ func (s *benchSettings) compareMode(c *comparison, mode bonding.Mode, d time.Dur
 func (s *benchSettings) compareRigs(locked, plain *rig, streams int, storm bool, d time.Duration, p *progress) (res lockResult, err error) {
 	res = lockResult{Streams: streams, Storm: storm}
 	var lockProf, plainProf profiler
-	round := func(r *rig, prof *profiler) func() (float64, error) {
-		return func() (float64, error) {
+	round := func(r *rig, prof *profiler) func() (pace, error) {
+		return func() (pace, error) {
+			var bits float64
+			var err error
 			if storm {
-				bits, _, err := r.roundInStorm(streams, d, prof.measured)
-				return bits, err
+				bits, _, err = r.roundInStorm(streams, d, prof.measured)
+			} else {
+				bits, err = r.round(streams, d, prof.measured)
 			}
-			return r.round(streams, d, prof.measured)
+			return pace{bits, r.perCPU}, err
 		}
 	}
 	what := fmt.Sprintf("%d streams, %s", streams, stormWord(storm))
-	res.LockGbps, res.SnapshotGbps, res.Ratio, err = s.inTurn(p, what, round(locked, &lockProf), round(plain, &plainProf))
+	t, err := s.inTurn(p, what, round(locked, &lockProf), round(plain, &plainProf))
+	res.LockGbps, res.SnapshotGbps, res.Ratio, res.PerCPU = t.first, t.second, t.ratio, t.perCPU
 	for _, prof := range []*profiler{&lockProf, &plainProf} {
 		if err == nil {
 			err = prof.err
@@ -124,10 +129,10 @@ func (c *comparison) print(w io.Writer, asJSON bool) error {
 	var b strings.Builder
 	c.Settings.printHead(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "mode\tstreams\t\trwmutex Gbit/s\tsnapshot Gbit/s\tsnapshot/rwmutex (min..max)\tCPU rwmutex\tCPU snapshot")
+	fmt.Fprintln(t, "mode\tstreams\t\trwmutex Gbit/s\tsnapshot Gbit/s\tsnapshot/rwmutex (min..max)\tper CPU\tCPU rwmutex\tCPU snapshot")
 	for _, r := range c.Results {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Mode, r.Streams, stormWord(r.Storm), median(r.LockGbps), median(r.SnapshotGbps),
-			r.Ratio, percentText(r.LockCPU), percentText(r.SnapshotCPU))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Mode, r.Streams, stormWord(r.Storm), median(r.LockGbps), median(r.SnapshotGbps),
+			r.Ratio, r.PerCPU, percentText(r.LockCPU), percentText(r.SnapshotCPU))
 	}
 	fmt.Fprintln(t, "\nmode\tgoroutines\t\trwmutex ns/call\tsnapshot ns/call\trwmutex/snapshot (min..max)")
 	for _, r := range c.Calls {

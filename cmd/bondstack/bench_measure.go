@@ -17,6 +17,7 @@ type benchResult struct {
 	BareGbps        []float64    `json:"bare_gbps"`
 	BondGbps        []float64    `json:"bond_gbps"`
 	Ratio           *spreadOf    `json:"ratio"`
+	PerCPU          *spreadOf    `json:"ratio_per_cpu"` // of the bits in each second of CPU time
 	BondingCPU      *float64     `json:"bonding_cpu_percent"`
 	BondingNs       *float64     `json:"bonding_ns_per_frame"`
 	BareRetransmits uint64       `json:"bare_retransmits"`
@@ -75,8 +76,8 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 	}
 	defer bond.close()
 	s.InForce = inForceOf(bond)
-	var prof profiler
-	var ratios []float64
+	var prof, bareProf profiler // which costs both the same
+	var ratios, perCPU []float64
 	var frames uint64
 	measured := func(on bool) {
 		if on {
@@ -89,18 +90,25 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 	}
 	for i := range s.Rounds {
 		p.step("%s: round %d of %d", mode, i+1, s.Rounds)
-		x, err := bare.round(s.Streams, d, func(bool) {})
-		if err != nil {
-			return res, err
-		}
-		y, err := bond.round(s.Streams, d, measured)
-		if err != nil {
-			return res, err
+		var x, y float64
+		for k := range 2 {
+			var err error
+			if (k+i)%2 == 0 {
+				x, err = bare.round(s.Streams, d, bareProf.measured)
+			} else {
+				y, err = bond.round(s.Streams, d, measured)
+			}
+			if err != nil {
+				return res, err
+			}
 		}
 		res.BareGbps = append(res.BareGbps, round3(x/1e9))
 		res.BondGbps = append(res.BondGbps, round3(y/1e9))
 		if x > 0 {
 			ratios = append(ratios, y/x)
+		}
+		if bare.perCPU > 0 {
+			perCPU = append(perCPU, bond.perCPU/bare.perCPU)
 		}
 	}
 	for n := 0; prof.err == nil && prof.samples < int64(s.Samples) && n < maxRounds; n++ {
@@ -113,7 +121,7 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 		return res, prof.err
 	}
 	res.BondingNs = prof.nsOf(prof.bonding, frames)
-	res.Ratio = spread(ratios)
+	res.Ratio, res.PerCPU = spread(ratios), spread(perCPU)
 	res.CPUSamples, res.BondingCPU = prof.samples, prof.percent()
 	res.BareRetransmits, res.BondRetransmits = bare.retransmits(), bond.retransmits()
 	res.Slaves = shares(bond.bond.Status())

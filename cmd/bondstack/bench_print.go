@@ -12,10 +12,10 @@ func printBench(w io.Writer, s *benchSettings, results []benchResult) error {
 	var b strings.Builder
 	s.printHead(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "mode\tbare Gbit/s\tbond Gbit/s\tratio (min..max)\tretransmits bare/bond\tbonding CPU\tns a frame\tshare")
+	fmt.Fprintln(t, "mode\tbare Gbit/s\tbond Gbit/s\tratio (min..max)\tper CPU\tretransmits bare/bond\tbonding CPU\tns a frame\tshare")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", r.Mode, median(r.BareGbps), median(r.BondGbps),
-			r.Ratio, r.BareRetransmits, r.BondRetransmits, r.cpu(), r.nsText(), r.shareText())
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\t%s\n", r.Mode, median(r.BareGbps), median(r.BondGbps),
+			r.Ratio, r.PerCPU, r.BareRetransmits, r.BondRetransmits, r.cpu(), r.nsText(), r.shareText())
 	}
 	t.Flush()
 	_, err := io.WriteString(w, b.String())

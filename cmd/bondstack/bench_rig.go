@@ -25,6 +25,7 @@ type rig struct {
 	bonds            []*bonding.Bond
 	last             netstack.LinkEndpoint // the sender's last slave
 	lastName         string
+	perCPU           float64 // bits in each second of CPU time, in the last round
 	sink             net.Listener
 	received         atomic.Int64 // bytes
 	readers          sync.WaitGroup
@@ -230,9 +231,12 @@ func (r *rig) round(streams int, d time.Duration, measured func(bool)) (float64,
 	}
 	time.Sleep(warmUp(d))
 	measured(true)
-	before, start := r.received.Load(), time.Now()
+	before, start, cpu := r.received.Load(), time.Now(), cpuTime()
 	time.Sleep(d)
 	bits, elapsed := 8*float64(r.received.Load()-before), time.Since(start)
+	if cpu = cpuTime() - cpu; cpu > 0 {
+		r.perCPU = bits / cpu.Seconds()
+	}
 	measured(false)
 	stop.Store(true)
 	deadline := time.Now().Add(dialTimeout)

@@ -23,6 +23,7 @@ type stormResult struct {
 	CalmGbps   []float64    `json:"calm_gbps"`
 	StormGbps  []float64    `json:"storm_gbps"`
 	Ratio      *spreadOf    `json:"ratio"`
+	PerCPU     *spreadOf    `json:"ratio_per_cpu"`
 	ChangesPer []float64    `json:"changes_per_s"` // a release and an enslaving is one
 }
 
@@ -118,37 +119,55 @@ func (s *benchSettings) measureStorm(mode bonding.Mode, d time.Duration, p *prog
 	}
 	defer r.close()
 	s.InForce = inForceOf(r)
-	calm := func() (bits float64, err error) { return r.round(s.Streams, d, func(bool) {}) }
-	stormy := func() (float64, error) {
+	calm := func() (pace, error) {
+		bits, err := r.round(s.Streams, d, func(bool) {})
+		return pace{bits, r.perCPU}, err
+	}
+	stormy := func() (pace, error) {
 		bits, changes, err := r.roundInStorm(s.Streams, d, func(bool) {})
 		res.ChangesPer = append(res.ChangesPer, round3(changes))
-		return bits, err
+		return pace{bits, r.perCPU}, err
 	}
-	res.CalmGbps, res.StormGbps, res.Ratio, err = s.inTurn(p, mode.String(), calm, stormy)
+	var t turns
+	t, err = s.inTurn(p, mode.String(), calm, stormy)
+	res.CalmGbps, res.StormGbps, res.Ratio, res.PerCPU = t.first, t.second, t.ratio, t.perCPU
 	return res, err
 }
 
-// inTurn runs the rounds of two things that are compared: who is first changes
-// from round to round. It returns the Gbit/s of both, and those of the second in
-// relation to the first's.
-func (s *benchSettings) inTurn(p *progress, what string, first, second func() (float64, error)) (x, y []float64, ratio *spreadOf, err error) {
-	var ratios []float64
+// pace is what a round carried: bits a second, and bits in each second of CPU
+// time.
+type pace struct{ bits, perCPU float64 }
+
+// turns are the rounds of two things that are compared: the Gbit/s of each, and
+// those of the second in relation to the first's.
+type turns struct {
+	first, second []float64
+	ratio, perCPU *spreadOf
+}
+
+// inTurn runs the rounds; who is first changes from one to the next.
+func (s *benchSettings) inTurn(p *progress, what string, first, second func() (pace, error)) (t turns, err error) {
+	var ratios, perCPU []float64
+	run := [2]func() (pace, error){first, second}
 	for i := range s.Rounds {
 		p.step("%s: round %d of %d", what, i+1, s.Rounds)
-		run := []func() (float64, error){first, second}
-		var bits [2]float64
+		var got [2]pace
 		for k := range run {
 			k = (k + i) % 2
-			if bits[k], err = run[k](); err != nil {
-				return nil, nil, nil, err
+			if got[k], err = run[k](); err != nil {
+				return t, err
 			}
 		}
-		x, y = append(x, round3(bits[0]/1e9)), append(y, round3(bits[1]/1e9))
-		if bits[0] > 0 {
-			ratios = append(ratios, bits[1]/bits[0])
+		t.first, t.second = append(t.first, round3(got[0].bits/1e9)), append(t.second, round3(got[1].bits/1e9))
+		if got[0].bits > 0 {
+			ratios = append(ratios, got[1].bits/got[0].bits)
+		}
+		if got[0].perCPU > 0 {
+			perCPU = append(perCPU, got[1].perCPU/got[0].perCPU)
 		}
 	}
-	return x, y, spread(ratios), nil
+	t.ratio, t.perCPU = spread(ratios), spread(perCPU)
+	return t, nil
 }
 
 // printStorm writes the results for people or for programs.
@@ -162,9 +181,9 @@ func (s *benchSettings) printStorm(w io.Writer, results []stormResult, asJSON bo
 	var b strings.Builder
 	s.printHead(&b)
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "mode\tcalm Gbit/s\tstorm Gbit/s\tstorm/calm (min..max)\tchanges a second")
+	fmt.Fprintln(t, "mode\tcalm Gbit/s\tstorm Gbit/s\tstorm/calm (min..max)\tper CPU\tchanges a second")
 	for _, r := range results {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Mode, median(r.CalmGbps), median(r.StormGbps), r.Ratio, medianOf(r.ChangesPer, "%.0f"))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Mode, median(r.CalmGbps), median(r.StormGbps), r.Ratio, r.PerCPU, medianOf(r.ChangesPer, "%.0f"))
 	}
 	t.Flush()
 	_, err := io.WriteString(w, b.String())

@@ -123,6 +123,7 @@ type benchOutput struct {
 		BareGbps        []float64 `json:"bare_gbps"`
 		BondGbps        []float64 `json:"bond_gbps"`
 		Ratio           *struct{ Min, Median, Max float64 }
+		PerCPU          any      `json:"ratio_per_cpu"`
 		BondingCPU      *float64 `json:"bonding_cpu_percent"`
 		BondingNs       *float64 `json:"bonding_ns_per_frame"`
 		BareRetransmits *uint64  `json:"bare_retransmits"`
@@ -201,7 +202,7 @@ func checkBenchKeys(t *testing.T, out []byte) {
 		}
 	}
 	for _, res := range raw.Results {
-		for _, key := range []string{"mode", "links", "streams", "bare_gbps", "bond_gbps", "ratio", "bonding_cpu_percent", "bonding_ns_per_frame",
+		for _, key := range []string{"mode", "links", "streams", "bare_gbps", "bond_gbps", "ratio", "ratio_per_cpu", "bonding_cpu_percent", "bonding_ns_per_frame",
 			"bare_retransmits", "bond_retransmits", "cpu_samples", "slaves"} {
 			if _, ok := res[key]; !ok {
 				t.Errorf("result has no %q", key)
