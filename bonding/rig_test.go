@@ -216,7 +216,7 @@ func (r *rig) told() []string {
 
 // isLearning reports whether a frame is a learning packet of the adaptive modes.
 func isLearning(frame []byte) bool {
-	for len(frame) > 18 && frame[12] == 0x81 && frame[13] == 0 {
+	for len(frame) > 18 && (frame[12] == 0x81 && frame[13] == 0 || frame[12] == 0x88 && frame[13] == 0xa8) {
 		frame = frame[4:]
 	}
 	return len(frame) >= 14 && frame[12] == 0x90 && frame[13] == 0
