@@ -36,7 +36,7 @@ type watched struct {
 	released guard
 }
 
-// newHostPair makes hosts on bonds of n wires.
+// newHostPair makes hosts on bonds of n wires, or of as many ports of a switch.
 func newHostPair(tb testing.TB, mode bonding.Mode, n int) *hostPair {
 	tb.Helper()
 	p := &hostPair{tb: tb}
@@ -48,11 +48,9 @@ func newHostPair(tb testing.TB, mode bonding.Mode, n int) *hostPair {
 		tb.Cleanup(b.Close)
 		p.bonds[i] = b
 	}
+	cable := cables(tb, mode, n)
 	for k := range n {
-		x, y, err := wire.New(wire.Options{})
-		if err != nil {
-			tb.Fatal(err)
-		}
+		x, y := cable(k)
 		for i, end := range []*wire.Endpoint{x, y} {
 			tb.Cleanup(end.Close)
 			w := &watched{Endpoint: end, name: fmt.Sprintf("eth%d", k)}
@@ -70,6 +68,27 @@ func newHostPair(tb testing.TB, mode bonding.Mode, n int) *hostPair {
 		p.hosts[i] = h
 	}
 	return p
+}
+
+// cables returns the function that makes n wires; in the adaptive modes, which
+// receive on one slave and send by all, they are ports of a switch.
+func cables(tb testing.TB, mode bonding.Mode, n int) func(k int) (x, y *wire.Endpoint) {
+	tb.Helper()
+	if mode != bonding.BalanceTLB && mode != bonding.BalanceALB {
+		return func(int) (x, y *wire.Endpoint) {
+			x, y, err := wire.New(wire.Options{})
+			if err != nil {
+				tb.Fatal(err)
+			}
+			return x, y
+		}
+	}
+	sw, err := wire.NewSwitch(wire.SwitchOptions{Ports: 2 * n})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(sw.Close)
+	return func(k int) (x, y *wire.Endpoint) { return sw.Port(k), sw.Port(n + k) }
 }
 
 func (p *hostPair) enslave(side int, w *watched) {

@@ -42,7 +42,7 @@ func (w *watched) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 // active ones too, while connections transfer. No transfer fails, no goroutine
 // and no packet is left, and no write reaches an endpoint after its release.
 func TestStorm(t *testing.T) {
-	for _, mode := range []bonding.Mode{bonding.BalanceRR, bonding.ActiveBackup, bonding.BalanceXOR, bonding.Broadcast} {
+	for _, mode := range []bonding.Mode{bonding.BalanceRR, bonding.ActiveBackup, bonding.BalanceXOR, bonding.Broadcast, bonding.BalanceTLB} {
 		t.Run(mode.String(), func(t *testing.T) {
 			linktest.CheckPackets(t)
 			linktest.CheckGoroutines(t)

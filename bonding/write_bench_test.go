@@ -23,6 +23,7 @@ var writeModes = []struct {
 	{"balance-xor/layer3+4", bonding.Options{Mode: bonding.BalanceXOR, XmitHashPolicy: xmithash.Layer34}},
 	{"balance-xor/consistent", bonding.Options{Mode: bonding.BalanceXOR, XmitHashPolicy: xmithash.Layer34, XmitHashMap: bonding.HashConsistent}},
 	{"broadcast", bonding.Options{Mode: bonding.Broadcast}},
+	{"balance-tlb", bonding.Options{Mode: bonding.BalanceTLB}},
 }
 
 // benchBond returns a bond of two null slaves that a NIC seems to have.
