@@ -22,9 +22,7 @@
 //
 // # Limits
 //
-// The modes here are balance-rr, active-backup, balance-xor, broadcast and
-// 802.3ad. balance-tlb and balance-alb, the ARP monitor and fail_over_mac other
-// than none are refused by name. Slaves carry Ethernet frames. A transport
-// checksum that spans IP fragments is not verified for a slave that does not
-// vouch for its frames.
+// AvailableModes lists the modes here; others are refused by name. Slaves carry
+// Ethernet frames. A transport checksum that spans IP fragments is not verified
+// for a slave that does not vouch for its frames.
 package bonding

@@ -91,6 +91,7 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	control := fs.String("control", "", "the control `SOCKET` (default "+defaultSocketText+")")
 	fs.BoolVar(&s.insist, "require-slaves", false, "fail when a slave is not there")
 	fs.BoolVar(&s.link.exclusive, "exclusive", false, "keep received frames from the host's own stack")
+	fs.BoolVar(&s.link.hardwareAddress, "hardware-address", false, "set the slaves' MAC addresses on the host's interfaces too, until the end")
 	if code, done := parseFlags(fs, runHelp, args, stdout, stderr); done {
 		return nil, code, true
 	}

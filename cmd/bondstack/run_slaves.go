@@ -23,7 +23,10 @@ type slaveSpec struct{ kind, name string }
 func (s slaveSpec) String() string { return s.kind + ":" + s.name }
 
 // linkOptions are for every slave.
-type linkOptions struct{ exclusive bool }
+type linkOptions struct {
+	exclusive       bool
+	hardwareAddress bool
+}
 
 // openFunc opens a slave's link, and returns what the user should know of it.
 type openFunc func(name string, o linkOptions) (ep netstack.LinkEndpoint, warnings []string, err error)
@@ -40,7 +43,7 @@ const defaultKind = "packet"
 const maxName = 15
 
 func openPacket(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
-	ep, err := packet.New(name, packet.Options{Exclusive: o.exclusive})
+	ep, err := packet.New(name, packet.Options{Exclusive: o.exclusive, SetHardwareAddress: o.hardwareAddress})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -48,8 +51,11 @@ func openPacket(name string, o linkOptions) (netstack.LinkEndpoint, []string, er
 }
 
 func openFdbased(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
-	if o.exclusive {
+	switch {
+	case o.exclusive:
 		return nil, nil, fmt.Errorf("fdbased:%s: --exclusive is for slaves of kind packet", name)
+	case o.hardwareAddress:
+		return nil, nil, fmt.Errorf("fdbased:%s: --hardware-address is for slaves of kind packet", name)
 	}
 	ep, err := packet.OpenFdbased(name, packet.Options{})
 	if err != nil {
