@@ -106,3 +106,12 @@ func TestRunParses(t *testing.T) {
 		t.Errorf("options %v", s.options)
 	}
 }
+
+// What fdbased cannot do is refused by name, before anything is opened.
+func TestFdbasedRefusesLinkOptions(t *testing.T) {
+	for flag, o := range map[string]linkOptions{"--exclusive": {exclusive: true}, "--hardware-address": {hardwareAddress: true}} {
+		if _, _, err := openFdbased("eth9", o); err == nil || !strings.Contains(err.Error(), "fdbased:eth9: "+flag+" is for slaves of kind packet") {
+			t.Errorf("openFdbased() with %s = %v", flag, err)
+		}
+	}
+}
