@@ -15,7 +15,7 @@ import (
 // lacpLab is a namespace with n veth pairs: sN is for our bond, pN for a real
 // partner that a script of the lab runs in the same namespace.
 type lacpLab struct {
-	t    *testing.T
+	t    testing.TB
 	dir  string // of the lab's scripts
 	near *netnstest.Namespace
 	name string // of the namespace, as the scripts want one
@@ -24,7 +24,7 @@ type lacpLab struct {
 }
 
 // newLACPLab skips the test where the lab, or what it runs, is not there.
-func newLACPLab(t *testing.T, n int, needs string) *lacpLab {
+func newLACPLab(t testing.TB, n int, needs string) *lacpLab {
 	t.Helper()
 	near := netnstest.New(t)
 	l := &lacpLab{t: t, dir: labFolder(t), near: near, n: n}
@@ -45,7 +45,7 @@ func newLACPLab(t *testing.T, n int, needs string) *lacpLab {
 
 // labFolder is the folder of the lab's scripts: BONDSTACK_LAB, or beside the
 // project.
-func labFolder(t *testing.T) string {
+func labFolder(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("BONDSTACK_LAB")
 	if dir == "" {

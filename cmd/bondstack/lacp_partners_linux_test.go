@@ -35,7 +35,7 @@ type ovsPartner struct {
 
 // stateFolder is where a partner's script keeps its state; its path is short
 // enough for sockets.
-func stateFolder(t *testing.T) string { return filepath.Dir(tempSocket(t)) }
+func stateFolder(t testing.TB) string { return filepath.Dir(tempSocket(t)) }
 
 func (p *linuxPartner) start() {
 	p.t.Helper()

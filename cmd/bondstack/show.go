@@ -95,6 +95,10 @@ func (st *instanceStatus) text() string {
 	if st.ActiveSlave != "" {
 		fmt.Fprintf(&b, "  active slave %s\n", st.ActiveSlave)
 	}
+	if r := st.Reorder; r != nil {
+		fmt.Fprintf(&b, "  order of streams: %s; %d frames held, of which %d were filled up, %d lost, %d expired, %d other; %d late, %d overflowed\n",
+			onOff[r.On], r.Held, r.Filled, r.Lost, r.Expired, r.LinkGone+r.Flushed+r.Evicted, r.Late, r.Overflow)
+	}
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nSLAVE\tROLE\tLINK\tSPEED\tFAILURES\tTX PACKETS\tTX BYTES\tRX PACKETS\tRX BYTES\tDROPPED")
 	for _, s := range st.Slaves {
