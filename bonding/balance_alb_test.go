@@ -25,6 +25,9 @@ func newALB(tb testing.TB, n int) *rig {
 	return newRig(tb, bonding.Options{Mode: bonding.BalanceALB, LPInterval: time.Hour}, n)
 }
 
+// adaptive reports whether a mode is balance-tlb or balance-alb.
+func adaptive(m bonding.Mode) bool { return m == bonding.BalanceTLB || m == bonding.BalanceALB }
+
 // peer n is 10.0.0.n.
 func albPeer(n int) linktest.Flow {
 	return linktest.Flow{
@@ -465,4 +468,32 @@ func albAdvertGood(frame []byte) bool {
 	good := header.ICMPv6Checksum(header.ICMPv6ChecksumParams{Header: icmp, Src: ip.SourceAddress(), Dst: ip.DestinationAddress()})
 	icmp.SetChecksum(sum)
 	return sum == good && icmp.Type() == header.ICMPv6NeighborAdvert
+}
+
+// A slave that is drained loses its clients to others, still receives from those
+// who do not know yet, and gets its part again.
+func TestALBDrain(t *testing.T) {
+	r := newALB(t, 2)
+	r.replies(11, 12)
+	r.ms(1000)
+	r.lines()
+	if err := r.Drain("eth1"); err != nil {
+		t.Fatal(err)
+	}
+	r.ms(2100)
+	r.wantLines("drained", r.lines(), "eth0: ee00>010c op 2 ee00", "eth0: ee00>010c op 2 ee00")
+	f := albPeer(12)
+	f.DstMAC = macOf("eth1")
+	r.up.Drain()
+	r.links["eth1"].Inject(f.UDP(nil))
+	if n := len(r.up.Drain()); n != 1 {
+		t.Error("a drained slave does not receive")
+	}
+	if err := r.Undrain("eth1"); err != nil {
+		t.Fatal(err)
+	}
+	r.ms(10000)
+	if c := r.slave("eth1").Balance.Clients; c != 1 {
+		t.Errorf("eth1 has %d clients", c)
+	}
 }

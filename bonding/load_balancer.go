@@ -184,6 +184,17 @@ func (b *Bond) linkDownLB(s *slave) {
 	}
 }
 
+// standBackLB is a slave that begins to stand back, or ends it. It still receives
+// for those who do not know yet.
+func (b *Bond) standBackLB(s *slave, now instant) {
+	if !s.standsBack {
+		b.linkUpLB(s, now)
+	} else if b.balancer != nil {
+		b.balancer.table.Release(s.member)
+		b.clients().do(func(t *rlb.Table) { t.Lost(s.slot) })
+	}
+}
+
 // leaveLB is a slave that has left the bond's list. Where another one has the
 // address that it came with, it takes that away with it, and leaves its own to
 // the other.

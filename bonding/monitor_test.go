@@ -155,6 +155,7 @@ var recoveryModes = []struct {
 	{bonding.ActiveBackup, true},
 	{bonding.BalanceXOR, true},
 	{bonding.BalanceTLB, true},
+	{bonding.BalanceALB, true},
 	{bonding.Broadcast, false},
 }
 

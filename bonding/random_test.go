@@ -203,7 +203,7 @@ func (w *walk) option(name string) {
 		{"primary_reselect", "0", "1", "2"}, {"all_slaves_active", "0", "1"}, {"num_grat_arp", "0", "1", "3"}, {"peer_notif_delay", "0", "200"},
 		{"xmit_hash_policy", "0", "1", "5"}, {"packets_per_slave", "0", "1", "3"}, {"rx_dedup", "0", "1", "2"}, {"flap_backoff", "0", "20", "300"},
 		{"xmit_hash_map", "0", "1"}, {"weight", name + ":5", name + ":0"},
-		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3", "5"}, {"tlb_dynamic_lb", "0", "1"}, {"lp_interval", "1", "7"}, {"min_links", "9", "-1"},
+		{"primary", name, "", "eth9"}, {"active_slave", name, ""}, {"queue_id", name + ":1", name + ":0"}, {"mode", "0", "1", "2", "3", "5", "6"}, {"tlb_dynamic_lb", "0", "1"}, {"ipv6_receive_balance", "0", "1"}, {"lp_interval", "1", "7"}, {"min_links", "9", "-1"},
 	}
 	o := options[w.rnd.IntN(len(options))]
 	value := o[1+w.rnd.IntN(len(o)-1)]
@@ -307,7 +307,7 @@ func (w *walk) checkWrites() {
 	healthy, first := 0, false
 	for _, s := range st.Slaves {
 		w.links[s.Name].Drain()
-		may[s.Name] = s.MIIStatus == "up" && s.Enabled && s.Usable || s.Name == st.ActiveSlave && w.mode != bonding.BalanceTLB
+		may[s.Name] = s.MIIStatus == "up" && s.Enabled && s.Usable || s.Name == st.ActiveSlave && !adaptive(w.mode)
 		if may[s.Name] && !w.gone[s.Name] {
 			healthy++
 			first = first || !s.StandsBack
@@ -317,7 +317,7 @@ func (w *walk) checkWrites() {
 		may[s.Name] = may[s.Name] && !(first && s.StandsBack)
 	}
 	n := 1 + w.rnd.IntN(8)
-	w.own = w.mode == bonding.BalanceTLB // others' frames go by the active slave alone
+	w.own = adaptive(w.mode) // others' frames go by the active slave alone
 	took, err := w.send(n)
 	sum := 0
 	for name, l := range w.links {
@@ -342,7 +342,8 @@ func (w *walk) checkWrites() {
 		w.up.Drain()
 		w.links[s.Name].Inject(w.toBond(w.step))
 		got := len(w.up.Drain())
-		if want := s.Receives && w.last.Up; (got == 1) != want && w.last.Options["rx_dedup"] == "off 1" {
+		takes := s.Receives || w.mode == bonding.BalanceALB && s.MACAddress == w.last.MACAddress
+		if want := takes && w.last.Up; (got == 1) != want && w.last.Options["rx_dedup"] == "off 1" {
 			w.tb.Errorf("a frame on %s was delivered %d times: %s", s.Name, got, text(w.last))
 		}
 	}
@@ -352,6 +353,8 @@ func (w *walk) checkWrites() {
 func macFits(st bonding.Status, s bonding.SlaveStatus) bool {
 	active := s.Name == st.ActiveSlave
 	switch policy := st.Options["fail_over_mac"]; {
+	case st.Mode == bonding.BalanceALB:
+		return s.MACAddress == s.Balance.SourceAddress
 	case st.Mode != bonding.ActiveBackup || policy == "none 0":
 		return s.MACAddress == st.MACAddress
 	case policy == "active 1":

@@ -206,7 +206,7 @@ func TestOtherHost(t *testing.T) {
 			t.Errorf("%s: promiscuous, %+v was delivered", m.mode, got)
 		}
 		want := "[true] [true]"
-		if m.mode == bonding.ActiveBackup || m.mode == bonding.BalanceTLB {
+		if m.mode == bonding.ActiveBackup || adaptive(m.mode) {
 			want = "[true] []"
 		}
 		if got := r.promiscuity("eth0", "eth1"); got != want {

@@ -72,6 +72,9 @@ func (b *Bond) updateStandBack(now instant) (changed bool) {
 			continue
 		}
 		s.standsBack, b.dirty, changed = stands, true, true
+		if b.config.mode.balances() {
+			b.standBackLB(s, now)
+		}
 		if stands {
 			reselect = reselect || s == b.active
 		} else {
