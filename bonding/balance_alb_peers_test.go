@@ -33,7 +33,11 @@ type neighbour struct {
 type cached struct {
 	mac  tcpip.LinkAddress
 	when tcpip.MonotonicTime
+	kept bool // it has been sent to
 }
+
+// maxNeighbours is as netstack's.
+const maxNeighbours = 512
 
 // lockTime is Linux's default.
 const lockTime = time.Second
@@ -68,6 +72,13 @@ func (n *neighbour) arp(a header.ARP) {
 	mac := tcpip.LinkAddress(a.HardwareAddressSender())
 	old := n.cache[sender]
 	request := a.Op() == header.ARPRequest
+	if len(n.cache) > maxNeighbours {
+		for ip := range n.cache { // any but those that answered us
+			if old := n.cache[ip]; !old.kept {
+				delete(n.cache, ip)
+			}
+		}
+	}
 	now := n.clock.NowMonotonic()
 	switch {
 	case target != n.ip && (old == nil || sender != target):
@@ -75,7 +86,7 @@ func (n *neighbour) arp(a header.ARP) {
 	case old == nil && !request:
 		return
 	case old == nil || old.mac == "" || now.Sub(old.when) > lockTime:
-		n.cache[sender] = &cached{mac, now}
+		n.cache[sender] = &cached{mac, now, old != nil && old.kept}
 	}
 	if request && target == n.ip {
 		n.write(mac, linktest.EtherTypeARP, linktest.ARP(linktest.ARPReply, n.ep.LinkAddress(), n.ip, mac, sender))
@@ -86,11 +97,12 @@ func (n *neighbour) arp(a header.ARP) {
 func (n *neighbour) send(to netip.Addr) {
 	c := n.cache[to]
 	if c == nil || c.mac == "" {
-		n.cache[to] = &cached{}
+		n.cache[to] = &cached{kept: true}
 		n.write(header.EthernetBroadcastAddress, linktest.EtherTypeARP,
 			linktest.ARP(linktest.ARPRequest, n.ep.LinkAddress(), n.ip, header.UnspecifiedEthernetAddress, to))
 		return
 	}
+	c.kept = true
 	f := linktest.Flow{Src: netip.AddrPortFrom(n.ip, 7), Dst: netip.AddrPortFrom(to, 7), SrcMAC: n.ep.LinkAddress(), DstMAC: c.mac}
 	n.writeFrame(f.UDP(make([]byte, 1000)))
 }
