@@ -58,6 +58,7 @@ type addressTable struct {
 // addressEntry is one address; netstack tells it what becomes of it.
 type addressEntry struct {
 	table   *addressTable
+	on      *Interface
 	Address // guarded by table.mu
 }
 
@@ -77,26 +78,34 @@ func (t *addressTable) wakeLocked() {
 	t.changed = make(chan struct{})
 }
 
-// add returns nil when the address is there already.
-func (t *addressTable) add(p netip.Prefix) *addressEntry {
+// add returns nil when the interface has the address already.
+func (t *addressTable) add(on *Interface, p netip.Prefix) *addressEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.list {
-		if e.Prefix.Addr() == p.Addr() {
+		if e.on == on && e.Prefix.Addr() == p.Addr() {
 			return nil
 		}
 	}
-	e := &addressEntry{table: t, Address: Address{Prefix: p, State: Tentative}}
+	e := &addressEntry{table: t, on: on, Address: Address{Prefix: p, State: Tentative}}
 	t.list = append(t.list, e)
 	return e
 }
 
-// remove returns the address that was there, nil when none was.
-func (t *addressTable) remove(addr netip.Addr) *addressEntry {
+// removeAll forgets the addresses of an interface that has gone.
+func (t *addressTable) removeAll(on *Interface) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.list = slices.DeleteFunc(t.list, func(e *addressEntry) bool { return e.on == on })
+	t.wakeLocked()
+}
+
+// remove returns the address that the interface had, nil when it had not.
+func (t *addressTable) remove(on *Interface, addr netip.Addr) *addressEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i, e := range t.list {
-		if e.Prefix.Addr() == addr {
+		if e.on == on && e.Prefix.Addr() == addr {
 			t.list = slices.Delete(t.list, i, i+1)
 			t.wakeLocked()
 			return e
@@ -105,16 +114,29 @@ func (t *addressTable) remove(addr netip.Addr) *addressEntry {
 	return nil
 }
 
-// snapshot returns the addresses, and a channel that is closed when they are no
-// longer these.
-func (t *addressTable) snapshot() ([]Address, <-chan struct{}) {
+// snapshot returns copies of the addresses, and a channel that is closed when
+// they are no longer these.
+func (t *addressTable) snapshot() ([]addressEntry, <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	list := make([]Address, len(t.list))
+	list := make([]addressEntry, len(t.list))
 	for i, e := range t.list {
-		list[i] = e.Address
+		list[i] = *e
 	}
 	return list, t.changed
+}
+
+// of returns the addresses of an interface, or, for nil, of all.
+func (t *addressTable) of(on *Interface) []Address {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []Address
+	for _, e := range t.list {
+		if on == nil || e.on == on {
+			list = append(list, e.Address)
+		}
+	}
+	return list
 }
 
 // OnChanged implements stack.AddressDispatcher.
@@ -140,67 +162,77 @@ func (e *addressEntry) setState(s AddressState) {
 	e.table.wakeLocked()
 }
 
-// AddAddress gives the host an address and a route to its network. It returns
-// an error when the address cannot be a host's, is there already, or needs
-// IPv6 on a link that is too small for it. An IPv6 address is used once no
+// AddAddress gives the host's first interface an address: see
+// Interface.AddAddress.
+func (h *Host) AddAddress(p netip.Prefix) error { return h.first().AddAddress(p) }
+
+// AddAddress gives the interface an address and the host a route to its network.
+// It returns an error when the address cannot be a host's, is there already, or
+// needs IPv6 on a link that is too small for it. An IPv6 address is used once no
 // other host has claimed it.
-func (h *Host) AddAddress(p netip.Prefix) error {
+func (i *Interface) AddAddress(p netip.Prefix) error {
+	h := i.host
 	if err := checkAddress(p); err != nil {
 		return fmt.Errorf("stack: %w", err)
 	}
 	if p.Addr().Is6() && !h.ipv6 {
-		return fmt.Errorf("stack: address %s on %s: IPv6 needs a link with an MTU of at least %d", p, h.name, minIPv6MTU)
+		return fmt.Errorf("stack: address %s on %s: IPv6 needs a link with an MTU of at least %d", p, i.name, minIPv6MTU)
 	}
 	if err := h.ended(); err != nil {
-		return fmt.Errorf("stack: address %s on %s: %w", p, h.name, err)
+		return fmt.Errorf("stack: address %s on %s: %w", p, i.name, err)
 	}
-	entry := h.addresses.add(p)
+	entry := h.addresses.add(i, p)
 	if entry == nil {
-		return fmt.Errorf("stack: address %s is on %s already", p, h.name)
+		return fmt.Errorf("stack: address %s is on %s already", p, i.name)
 	}
 	address := tcpip.ProtocolAddress{
 		Protocol:          protocolOf(p.Addr()),
 		AddressWithPrefix: tcpip.AddressWithPrefix{Address: toAddress(p.Addr()), PrefixLen: p.Bits()},
 	}
-	if err := h.stack.AddProtocolAddress(nicID, address, netstack.AddressProperties{Disp: entry}); err != nil {
-		h.addresses.remove(p.Addr())
-		return fmt.Errorf("stack: address %s on %s: %w", p, h.name, errorOf(err))
+	if err := h.stack.AddProtocolAddress(i.id, address, netstack.AddressProperties{Disp: entry}); err != nil {
+		h.addresses.remove(i, p.Addr())
+		return fmt.Errorf("stack: address %s on %s: %w", p, i.name, errorOf(err))
 	}
-	h.ensureRoute(tcpip.Route{Destination: toSubnet(p), NIC: nicID})
+	h.ensureRoute(tcpip.Route{Destination: toSubnet(p), NIC: i.id})
 	return nil
 }
 
-// RemoveAddress takes an address from the host, with the route to its network
+// RemoveAddress takes an address from the host's first interface: see
+// Interface.RemoveAddress.
+func (h *Host) RemoveAddress(addr netip.Addr) error { return h.first().RemoveAddress(addr) }
+
+// RemoveAddress takes an address from the interface, with the route to its network
 // when no other address is in that. Connections that use the address can no
 // longer send.
-func (h *Host) RemoveAddress(addr netip.Addr) error {
-	entry := h.addresses.remove(addr.Unmap())
+func (i *Interface) RemoveAddress(addr netip.Addr) error {
+	h := i.host
+	entry := h.addresses.remove(i, addr.Unmap())
 	if entry == nil {
-		return fmt.Errorf("stack: address %s is not on %s", addr, h.name)
+		return fmt.Errorf("stack: address %s is not on %s", addr, i.name)
 	}
-	h.stack.RemoveAddress(nicID, toAddress(addr)) // fails for a duplicate, which is not there
+	h.stack.RemoveAddress(i.id, toAddress(addr)) // fails for a duplicate, which is not there
 	network := entry.Prefix.Masked()
-	for _, a := range h.Addresses() {
+	for _, a := range i.Addresses() {
 		if a.Prefix.Masked() == network {
 			return nil
 		}
 	}
-	h.removeRoutes(same(tcpip.Route{Destination: toSubnet(network), NIC: nicID}))
+	i.removeRoutes(same(tcpip.Route{Destination: toSubnet(network), NIC: i.id}))
 	return nil
 }
 
-// Addresses returns the host's addresses in the order of adding. An IPv6 host's
-// link-local address comes first.
-func (h *Host) Addresses() []Address {
-	list, _ := h.addresses.snapshot()
-	return list
-}
+// Addresses returns the addresses of all interfaces in the order of adding. An
+// IPv6 host's link-local address comes first.
+func (h *Host) Addresses() []Address { return h.addresses.of(nil) }
+
+// Addresses returns the interface's addresses in the order of adding.
+func (i *Interface) Addresses() []Address { return i.host.addresses.of(i) }
 
 // AwaitAddresses waits until none of the host's addresses is tentative, so that
 // others can reach it at all of them that are not duplicates. It returns the
 // context's error when that ends first, and that of the host's end.
 func (h *Host) AwaitAddresses(ctx context.Context) error {
-	if err := h.awaitAddresses(ctx, func(netip.Addr) bool { return true }); err != nil {
+	if err := h.await(ctx, func(*addressEntry) bool { return true }); err != nil {
 		return fmt.Errorf("stack: addresses of %s: %w", h.name, err)
 	}
 	return nil
@@ -209,11 +241,14 @@ func (h *Host) AwaitAddresses(ctx context.Context) error {
 // awaitAddresses waits until no address for which concerns returns true is
 // tentative, the context has ended, or the host is over.
 func (h *Host) awaitAddresses(ctx context.Context, concerns func(netip.Addr) bool) error {
+	return h.await(ctx, func(e *addressEntry) bool { return concerns(e.Prefix.Addr()) })
+}
+
+// await is awaitAddresses for addresses with what is known of them.
+func (h *Host) await(ctx context.Context, concerns func(*addressEntry) bool) error {
 	for {
 		list, changed := h.addresses.snapshot()
-		if !slices.ContainsFunc(list, func(a Address) bool {
-			return a.State == Tentative && concerns(a.Prefix.Addr())
-		}) {
+		if !slices.ContainsFunc(list, func(e addressEntry) bool { return e.State == Tentative && concerns(&e) }) {
 			return nil
 		}
 		if err := h.ended(); err != nil {

@@ -12,8 +12,15 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 )
 
-// Announce tells the link's other hosts and switches where the host's addresses
-// are, as Linux does for NETDEV_NOTIFY_PEERS: for each IPv4 address a
+// Announce has every interface announce its addresses.
+func (h *Host) Announce() {
+	for _, i := range h.Interfaces() {
+		i.Announce()
+	}
+}
+
+// Announce tells the link's other hosts and switches where the addresses of the
+// interface are, as Linux does for NETDEV_NOTIFY_PEERS: for each IPv4 address a
 // gratuitous ARP request (RFC 5227, section 3), for each IPv6 address that is
 // not tentative an unsolicited neighbour advertisement to all nodes (RFC 4861,
 // section 7.2.6). The frames are with the link when it returns. A link that is
@@ -21,31 +28,32 @@ import (
 //
 // A frame that the link does not take is lost, as any other; the link's own
 // counters show it. Links repeat announcements for that reason.
-func (h *Host) Announce() {
+func (i *Interface) Announce() {
+	h := i.host
 	leave, ok := h.enter()
 	if !ok {
 		return
 	}
 	defer leave()
-	mac := h.link.LinkAddress()
+	mac := i.link.LinkAddress()
 	if len(mac) != header.EthernetAddressSize {
 		return // a link without MACs has nobody to tell
 	}
-	for _, addr := range h.announced() {
+	for _, addr := range i.announced() {
 		if addr.Is4() {
-			h.transmit(header.EthernetBroadcastAddress, arp.ProtocolNumber, gratuitousARP(mac, addr))
+			i.transmit(header.EthernetBroadcastAddress, arp.ProtocolNumber, gratuitousARP(mac, addr))
 			continue
 		}
-		h.transmit(header.EthernetAddressFromMulticastIPv6Address(header.IPv6AllNodesMulticastAddress),
-			ipv6.ProtocolNumber, unsolicitedNA(mac, addr, h.forwards()))
+		i.transmit(header.EthernetAddressFromMulticastIPv6Address(header.IPv6AllNodesMulticastAddress),
+			ipv6.ProtocolNumber, unsolicitedNA(mac, addr, i.forwards()))
 	}
 }
 
 // announced returns the addresses to announce in Linux's order: those of IPv4,
 // those of IPv6, and of these the link-local ones last.
-func (h *Host) announced() []netip.Addr {
+func (i *Interface) announced() []netip.Addr {
 	var list []netip.Addr
-	for _, a := range h.Addresses() {
+	for _, a := range i.Addresses() {
 		if a.State == Assigned {
 			list = append(list, a.Prefix.Addr())
 		}
@@ -64,14 +72,14 @@ func (h *Host) announced() []netip.Addr {
 }
 
 // transmit sends a frame with a payload that is ready made.
-func (h *Host) transmit(to tcpip.LinkAddress, proto tcpip.NetworkProtocolNumber, payload []byte) {
+func (i *Interface) transmit(to tcpip.LinkAddress, proto tcpip.NetworkProtocolNumber, payload []byte) {
 	// See Announce for the error.
-	_ = h.stack.WritePacketToRemote(nicID, to, proto, buffer.MakeWithData(payload))
+	_ = i.host.stack.WritePacketToRemote(i.id, to, proto, buffer.MakeWithData(payload))
 }
 
-// forwards reports whether the host is an IPv6 router.
-func (h *Host) forwards() bool {
-	on, err := h.stack.NICForwarding(nicID, ipv6.ProtocolNumber)
+// forwards reports whether the host is an IPv6 router on the interface.
+func (i *Interface) forwards() bool {
+	on, err := i.host.stack.NICForwarding(i.id, ipv6.ProtocolNumber)
 	return err == nil && on
 }
 

@@ -11,7 +11,7 @@ import (
 // the link. Without that, calls on the host's connections would wait for ever.
 type attachment struct {
 	netstack.LinkEndpoint
-	host *Host
+	iface *Interface
 	// keep has Close leave the link open: NewHost failed.
 	keep atomic.Bool
 }
@@ -26,7 +26,7 @@ var (
 func (a *attachment) Attach(dispatcher netstack.NetworkDispatcher) {
 	a.LinkEndpoint.Attach(dispatcher)
 	if dispatcher == nil {
-		a.host.linkLost()
+		a.iface.linkLost()
 	}
 }
 

@@ -1,7 +1,9 @@
 package stack
 
 import (
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -53,15 +55,16 @@ func needsNIC(a netip.Addr) bool {
 var limitedBroadcast = fromAddress(header.IPv4Broadcast)
 
 // fullAddress returns gVisor's form of an address and port. An unspecified
-// address is the empty one: any.
-func (h *Host) fullAddress(ap netip.AddrPort) tcpip.FullAddress {
+// address is the empty one: any. nic is the interface that its zone named, 0 for
+// none: an address that means something only on an interface is then on the first.
+func (h *Host) fullAddress(ap netip.AddrPort, nic tcpip.NICID) tcpip.FullAddress {
 	full := tcpip.FullAddress{Port: ap.Port()}
 	addr := ap.Addr().Unmap()
 	if addr.IsValid() && !addr.IsUnspecified() {
 		full.Addr = toAddress(addr)
 	}
 	if needsNIC(addr) {
-		full.NIC = nicID
+		full.NIC = or(nic, firstNIC)
 	}
 	return full
 }
@@ -71,7 +74,36 @@ func (h *Host) fullAddress(ap netip.AddrPort) tcpip.FullAddress {
 func (h *Host) addrPort(full tcpip.FullAddress) netip.AddrPort {
 	addr := fromAddress(full.Addr)
 	if addr.Is6() && addr.IsLinkLocalUnicast() {
-		addr = addr.WithZone(h.name)
+		addr = addr.WithZone(h.zone(full.NIC))
 	}
 	return netip.AddrPortFrom(addr, full.Port)
+}
+
+// zone returns the name of an interface, that of the first one for a number that
+// none has.
+func (h *Host) zone(nic tcpip.NICID) string {
+	for _, i := range h.Interfaces() {
+		if i.id == nic {
+			return i.name
+		}
+	}
+	return h.name
+}
+
+// interfaceOf returns the number of the interface that a zone names, 0 for none.
+func (h *Host) interfaceOf(zone string) (tcpip.NICID, error) {
+	if zone == "" {
+		return 0, nil
+	}
+	var names []string
+	for _, i := range h.Interfaces() {
+		if i.name == zone {
+			return i.id, nil
+		}
+		names = append(names, i.name)
+	}
+	if len(names) == 1 {
+		return 0, fmt.Errorf("the only interface is %s", names[0])
+	}
+	return 0, fmt.Errorf("the interfaces are %s", strings.Join(names, ", "))
 }

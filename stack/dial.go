@@ -76,7 +76,7 @@ func (h *Host) dialTCP(ctx context.Context, to endpointAddress) (net.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	if err := s.connect(ctx, h.fullAddress(to.at)); err != nil {
+	if err := s.connect(ctx, h.fullAddress(to.at, to.nic)); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (h *Host) dialUDP(to endpointAddress) (net.Conn, error) {
 		return nil, err
 	}
 	s.ep.SocketOptions().SetBroadcast(true) // as package net does
-	if err := s.ep.Connect(h.fullAddress(to.at)); err != nil {
+	if err := s.ep.Connect(h.fullAddress(to.at, to.nic)); err != nil {
 		defer s.close()
 		return nil, s.reason("connect", err)
 	}

@@ -14,11 +14,14 @@
 // its addresses anew whenever it says so. Connections and listeners know
 // nothing of what happens below the link: they live through every failover.
 //
+// A host can have further links, such as VLAN devices on the first: see
+// Host.AddLink. Dial, Listen and the rest use all of them, by the routes.
+//
 // # Limits
 //
 //   - Addresses are literal: names are not resolved, ports are numbers.
-//   - A host has one network interface and no loopback interface. It reaches
-//     its own addresses without the link.
+//   - A host has no loopback interface. It reaches its own addresses without
+//     a link. It takes packets only on the interface that has their address.
 //   - Router advertisements are ignored: addresses and gateways are those
 //     that the options give and that AddAddress and AddRoute add.
 //   - IPv6 needs a link with an MTU of at least 1280 bytes (RFC 8200, section

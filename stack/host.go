@@ -1,12 +1,11 @@
 package stack
 
 import (
-	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/arp"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
@@ -14,27 +13,22 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
-
-	"bondstack/link"
 )
 
-// nicID is the number of a host's interface in its netstack.
-const nicID tcpip.NICID = 1
+// firstNIC is the number in its netstack of the interface that a host is made with.
+const firstNIC tcpip.NICID = 1
 
-// Host is a TCP/IP host on one link. Its methods may be called from any
-// goroutine.
+// Host is a TCP/IP host on a link, and on further ones that AddLink gives it. Its
+// methods may be called from any goroutine.
 type Host struct {
 	name  string
 	opts  HostOptions // with the defaults filled in
 	ipv6  bool
 	stack *netstack.Stack
-	link  *attachment
+	link  *attachment // of the first interface
 
 	addresses addressTable
 	listeners listeners
-
-	// stopNotices ends the subscriptions to the link's announcements.
-	stopNotices func()
 
 	// closed is closed when Close has done its work.
 	closed chan struct{}
@@ -45,6 +39,10 @@ type Host struct {
 	mu sync.Mutex
 	// The following are guarded by mu.
 	sockets map[*socket]struct{}
+	// interfaces are in the order of adding, and replaced, not changed: the
+	// first one stays.
+	interfaces []*Interface
+	lastNIC    tcpip.NICID
 	// over is why no socket can be made any more: net.ErrClosed after Close,
 	// errLinkGone after the link went; nil until then.
 	over error
@@ -61,14 +59,8 @@ func NewHost(ep netstack.LinkEndpoint, opts HostOptions) (*Host, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	if ep == nil {
-		return nil, fmt.Errorf("stack: link is nil")
-	}
-	if ep.IsAttached() {
-		return nil, fmt.Errorf("stack: link %s is attached to a stack already", ep.LinkAddress())
-	}
-	if mtu := ep.MTU(); mtu < minIPv4MTU {
-		return nil, fmt.Errorf("stack: link's MTU %d is too small: allowed are %d and more", mtu, minIPv4MTU)
+	if err := checkLink(ep); err != nil {
+		return nil, err
 	}
 	opts = opts.withDefaults()
 	h := &Host{
@@ -78,17 +70,23 @@ func NewHost(ep netstack.LinkEndpoint, opts HostOptions) (*Host, error) {
 		closed:  make(chan struct{}),
 		sockets: make(map[*socket]struct{}),
 	}
-	h.link = &attachment{LinkEndpoint: ep, host: h}
+	first := &Interface{host: h, id: firstNIC, name: h.name, stop: func() {}}
+	h.link = &attachment{LinkEndpoint: ep, iface: first}
+	first.link = h.link
+	h.interfaces, h.lastNIC = []*Interface{first}, firstNIC
 	h.addresses.init()
 	h.listeners.at = make(map[*socket]endpointAddress)
 	h.stack = netstack.New(h.stackOptions())
-	if err := h.configure(); err != nil {
+	err := h.tune()
+	if err == nil {
+		err = first.configure(h.opts)
+	}
+	if err != nil {
 		h.link.keep.Store(true)
 		h.Close()
 		return nil, err
 	}
-	ep.SetOnCloseAction(h.linkLost)
-	h.stopNotices = h.subscribe(ep)
+	first.connect()
 	return h, nil
 }
 
@@ -119,66 +117,19 @@ func (h *Host) stackOptions() netstack.Options {
 	}
 }
 
-// configure sets what the options ask for.
-func (h *Host) configure() error {
-	if err := h.tune(); err != nil {
-		return err
-	}
-	if err := h.stack.CreateNICWithOptions(nicID, h.link, netstack.NICOptions{Name: h.name}); err != nil {
-		return fmt.Errorf("stack: making interface %s: %s", h.name, err)
-	}
-	if err := h.addLinkLocal(); err != nil {
-		return err
-	}
-	for _, p := range h.opts.Addresses {
-		if err := h.AddAddress(p); err != nil {
-			return err
-		}
-	}
-	for _, r := range h.opts.allRoutes() {
-		if err := h.AddRoute(r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addLinkLocal adds the IPv6 link-local address, where the link has a MAC to
-// make it from.
-func (h *Host) addLinkLocal() error {
-	mac := h.link.LinkAddress()
-	if !h.ipv6 || !header.IsValidUnicastEthernetAddress(mac) {
-		return nil
-	}
-	return h.AddAddress(netipPrefix(header.LinkLocalAddr(mac), 64))
-}
-
-// subscribe has the host announce its addresses, and report its memberships,
-// when the link says so.
-func (h *Host) subscribe(ep netstack.LinkEndpoint) (stop func()) {
-	stopPeers, stopMemberships := func() {}, func() {}
-	if n, ok := ep.(link.Notifier); ok {
-		stopPeers = n.SubscribeNotifyPeers(h.Announce)
-	}
-	if n, ok := ep.(link.MembershipNotifier); ok {
-		stopMemberships = n.SubscribeResendMemberships(h.ReportMemberships)
-	}
-	return func() { stopPeers(); stopMemberships() }
-}
-
 // Stack returns the gVisor stack below the host, for what the host does not
 // offer: statistics, packet filters, other protocols.
 func (h *Host) Stack() *netstack.Stack { return h.stack }
 
-// NICID returns the number of the host's interface in its gVisor stack.
-func (h *Host) NICID() tcpip.NICID { return nicID }
+// NICID returns the number of the host's first interface in its gVisor stack.
+func (h *Host) NICID() tcpip.NICID { return firstNIC }
 
-// Name returns the interface's name.
+// Name returns the first interface's name.
 func (h *Host) Name() string { return h.name }
 
 // Close ends the host: it aborts all connections and listeners (peers are
-// reset, waiting calls return net.ErrClosed), closes the link, and returns when
-// no goroutine of the host, its stack and its link is left. It may be called
+// reset, waiting calls return net.ErrClosed), closes the links, and returns when
+// no goroutine of the host, its stack and its links is left. It may be called
 // many times and from many goroutines; all return when the work is done, and
 // nil.
 func (h *Host) Close() error {
@@ -186,17 +137,14 @@ func (h *Host) Close() error {
 		<-h.closed
 		return nil
 	}
-	if h.stopNotices != nil {
-		h.stopNotices()
-	}
 	h.abortAll(net.ErrClosed)
 	h.work.Wait()
-	// The interface goes before the rest of the stack: RemoveNIC closes the
+	// The interfaces go before the rest of the stack: RemoveNIC closes the
 	// link with no lock of the stack held, so that the link may wait for its
-	// goroutines, which may be inside the stack.
-	h.stack.RemoveNIC(nicID)
-	if !h.link.keep.Load() {
-		h.link.Wait()
+	// goroutines, which may be inside the stack. Those that may be stacked on
+	// others go first.
+	for _, i := range slices.Backward(h.Interfaces()) {
+		i.withdraw()
 	}
 	h.stack.Destroy()
 	close(h.closed)

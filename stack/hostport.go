@@ -21,6 +21,8 @@ type endpointAddress struct {
 	version int
 	// at is the address and port. Its address is the zero Addr for any.
 	at netip.AddrPort
+	// nic is the interface that the address's zone names, 0 for none.
+	nic tcpip.NICID
 }
 
 // parse reads a network, one of transport, transport+"4" and transport+"6", and
@@ -45,10 +47,11 @@ func (h *Host) parse(network, address, transport string) (endpointAddress, error
 	if err != nil {
 		return a, &net.AddrError{Err: "port must be a number from 0 to 65535", Addr: address}
 	}
-	addr, err := h.parseHost(host)
+	addr, nic, err := h.parseHost(host)
 	if err != nil {
 		return a, err
 	}
+	a.nic = nic
 	if addr.IsValid() && a.version != 0 && addr.Is4() != (a.version == 4) {
 		return a, &net.AddrError{Err: fmt.Sprintf("%s needs an IPv%d address", network, a.version), Addr: host}
 	}
@@ -59,23 +62,24 @@ func (h *Host) parse(network, address, transport string) (endpointAddress, error
 	return a, nil
 }
 
-// parseHost returns the zero Addr for any.
-func (h *Host) parseHost(host string) (netip.Addr, error) {
+// parseHost returns the zero Addr for any, and the interface that the zone names.
+func (h *Host) parseHost(host string) (netip.Addr, tcpip.NICID, error) {
 	if host == "" {
-		return netip.Addr{}, nil
+		return netip.Addr{}, 0, nil
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("address %q: %w", host, errNames)
+		return netip.Addr{}, 0, fmt.Errorf("address %q: %w", host, errNames)
 	}
-	if addr.Zone() != "" && addr.Zone() != h.name {
-		return netip.Addr{}, fmt.Errorf("address %s: the only interface is %s", host, h.name)
+	nic, err := h.interfaceOf(addr.Zone())
+	if err != nil {
+		return netip.Addr{}, 0, fmt.Errorf("address %s: %w", host, err)
 	}
 	addr = addr.WithZone("").Unmap()
 	if addr.IsUnspecified() {
-		return netip.Addr{}, nil
+		return netip.Addr{}, 0, nil
 	}
-	return addr, nil
+	return addr, nic, nil
 }
 
 // protocol returns the network protocol of an endpoint for the address. Where

@@ -153,7 +153,7 @@ func (h *Host) bind(at endpointAddress) (*socket, error) {
 	} else {
 		options.SetBroadcast(true) // as package net does
 	}
-	full := h.fullAddress(at.at)
+	full := h.fullAddress(at.at, at.nic)
 	if at.at.Addr().IsMulticast() {
 		full.NIC = 0 // one binds to a group, and not on an interface
 	}

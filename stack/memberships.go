@@ -10,6 +10,13 @@ import (
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
+// ReportMemberships has every interface report its memberships.
+func (h *Host) ReportMemberships() {
+	for _, i := range h.Interfaces() {
+		i.ReportMemberships()
+	}
+}
+
 // ReportMemberships tells the link's switches and routers which multicast groups
 // the host is in, as Linux does for NETDEV_RESEND_IGMP: a report of every joined
 // IPv4 group but 224.0.0.1, in the version of IGMP that is spoken, and of every
@@ -21,27 +28,28 @@ import (
 // is handed a general query, which nobody on the link sees: one of the latest
 // version, which netstack answers in the version it is in and which leaves that
 // as it is, with no time to wait and nothing said of the querier.
-func (h *Host) ReportMemberships() {
+func (i *Interface) ReportMemberships() {
+	h := i.host
 	leave, ok := h.enter()
 	if !ok {
 		return
 	}
 	defer leave()
-	h.hand(ipv4.ProtocolNumber, igmpQuery())
+	i.hand(ipv4.ProtocolNumber, igmpQuery())
 	if h.ipv6 {
-		h.hand(ipv6.ProtocolNumber, mldQuery())
+		i.hand(ipv6.ProtocolNumber, mldQuery())
 	}
 }
 
 // hand gives a packet to the network protocol, as if it had been received.
-func (h *Host) hand(proto tcpip.NetworkProtocolNumber, packet []byte) {
-	ep, err := h.stack.GetNetworkEndpoint(nicID, proto)
+func (i *Interface) hand(proto tcpip.NetworkProtocolNumber, packet []byte) {
+	ep, err := i.host.stack.GetNetworkEndpoint(i.id, proto)
 	if err != nil || ep == nil {
 		return // the interface is gone
 	}
 	pkt := netstack.NewPacketBuffer(netstack.PacketBufferOptions{Payload: buffer.MakeWithData(packet)})
 	defer pkt.DecRef()
-	pkt.NICID, pkt.NetworkProtocolNumber, pkt.PktType = nicID, proto, tcpip.PacketMulticast
+	pkt.NICID, pkt.NetworkProtocolNumber, pkt.PktType = i.id, proto, tcpip.PacketMulticast
 	ep.HandlePacket(pkt)
 }
 

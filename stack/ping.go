@@ -78,7 +78,7 @@ func (h *Host) NewPinger(ctx context.Context, to netip.Addr, opts PingOptions) (
 	if size > maxPingSize {
 		return nil, fmt.Errorf("stack: ping %s: size %d is out of range: allowed are at most %d", to, size, maxPingSize)
 	}
-	to, err := h.parseHost(to.String())
+	to, nic, err := h.parseHost(to.String())
 	if err != nil {
 		return nil, fmt.Errorf("stack: ping: %w", err)
 	}
@@ -87,7 +87,7 @@ func (h *Host) NewPinger(ctx context.Context, to netip.Addr, opts PingOptions) (
 		return nil, fmt.Errorf("stack: ping %s: %w", to, err)
 	}
 	to = target.at.Addr()
-	s, err := h.pingSocket(to)
+	s, err := h.pingSocket(to, nic)
 	if err != nil {
 		return nil, fmt.Errorf("stack: ping %s: %w", to, err)
 	}
@@ -102,7 +102,7 @@ func (h *Host) NewPinger(ctx context.Context, to netip.Addr, opts PingOptions) (
 	return p, nil
 }
 
-func (h *Host) pingSocket(to netip.Addr) (*socket, error) {
+func (h *Host) pingSocket(to netip.Addr, nic tcpip.NICID) (*socket, error) {
 	number := icmp.ProtocolNumber4
 	if to.Is6() {
 		number = icmp.ProtocolNumber6
@@ -119,7 +119,7 @@ func (h *Host) pingSocket(to netip.Addr) (*socket, error) {
 	if serr != nil {
 		return nil, serr
 	}
-	if err := ep.Connect(h.fullAddress(netip.AddrPortFrom(to, 0))); err != nil {
+	if err := ep.Connect(h.fullAddress(netip.AddrPortFrom(to, 0), nic)); err != nil {
 		defer s.close()
 		return nil, s.reason("connect", err)
 	}

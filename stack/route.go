@@ -112,17 +112,21 @@ func checkGateway(gw netip.Addr, networks []netip.Prefix) error {
 	return fmt.Errorf("gateway %s is in none of the networks on the link: %v", gw, networks)
 }
 
-// AddRoute adds a route. It returns an error when the route is not valid, its
-// gateway is in no network that is on the link, or the host has the route
-// already.
-func (h *Host) AddRoute(r Route) error {
+// AddRoute adds a route over the host's first interface: see Interface.AddRoute.
+func (h *Host) AddRoute(r Route) error { return h.first().AddRoute(r) }
+
+// AddRoute adds a route over the interface. It returns an error when the route is not valid, its
+// gateway is in no network that is on the link, or the interface has the
+// route already.
+func (i *Interface) AddRoute(r Route) error {
+	h := i.host
 	var networks []netip.Prefix
-	for _, known := range h.Routes() {
+	for _, known := range i.Routes() {
 		if !known.Gateway.IsValid() {
 			networks = append(networks, known.Destination)
 		}
 		if known == r {
-			return fmt.Errorf("stack: route %s is on %s already", r, h.name)
+			return fmt.Errorf("stack: route %s is on %s already", r, i.name)
 		}
 	}
 	if err := r.validate(networks); err != nil {
@@ -134,27 +138,35 @@ func (h *Host) AddRoute(r Route) error {
 	if err := h.ended(); err != nil {
 		return fmt.Errorf("stack: route %s: %w", r, err)
 	}
-	h.stack.AddRoute(tcpip.Route{Destination: toSubnet(r.Destination), Gateway: toAddress(r.Gateway), NIC: nicID})
+	h.stack.AddRoute(tcpip.Route{Destination: toSubnet(r.Destination), Gateway: toAddress(r.Gateway), NIC: i.id})
 	return nil
 }
 
-// RemoveRoute removes a route. It returns an error when the host does not have
-// it.
-func (h *Host) RemoveRoute(r Route) error {
-	want := tcpip.Route{Destination: toSubnet(r.Destination), Gateway: toAddress(r.Gateway), NIC: nicID}
-	if !r.Destination.IsValid() || h.removeRoutes(same(want)) == 0 {
-		return fmt.Errorf("stack: route %s is not on %s", r, h.name)
+// RemoveRoute removes a route over the host's first interface: see
+// Interface.RemoveRoute.
+func (h *Host) RemoveRoute(r Route) error { return h.first().RemoveRoute(r) }
+
+// RemoveRoute removes a route. It returns an error when the interface does not
+// have it.
+func (i *Interface) RemoveRoute(r Route) error {
+	want := tcpip.Route{Destination: toSubnet(r.Destination), Gateway: toAddress(r.Gateway), NIC: i.id}
+	if !r.Destination.IsValid() || i.removeRoutes(same(want)) == 0 {
+		return fmt.Errorf("stack: route %s is not on %s", r, i.name)
 	}
 	return nil
 }
 
-// Routes returns the routes, those with longer prefixes first, including the
-// ones that come with addresses.
-func (h *Host) Routes() []Route {
-	table := h.stack.GetRouteTable()
+// Routes returns the routes over the host's first interface: see
+// Interface.Routes.
+func (h *Host) Routes() []Route { return h.first().Routes() }
+
+// Routes returns the routes over the interface, those with longer prefixes first,
+// including the ones that come with addresses.
+func (i *Interface) Routes() []Route {
+	table := i.host.stack.GetRouteTable()
 	routes := make([]Route, 0, len(table))
 	for _, r := range table {
-		if r.NIC == nicID {
+		if r.NIC == i.id {
 			routes = append(routes, Route{Destination: fromSubnet(r.Destination), Gateway: fromAddress(r.Gateway)})
 		}
 	}
@@ -176,6 +188,6 @@ func same(r tcpip.Route) func(tcpip.Route) bool {
 	}
 }
 
-func (h *Host) removeRoutes(match func(tcpip.Route) bool) int {
-	return h.stack.RemoveRoutes(func(r tcpip.Route) bool { return r.NIC == nicID && match(r) })
+func (i *Interface) removeRoutes(match func(tcpip.Route) bool) int {
+	return i.host.stack.RemoveRoutes(func(r tcpip.Route) bool { return r.NIC == i.id && match(r) })
 }

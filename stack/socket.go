@@ -117,7 +117,7 @@ func (s *socket) reason(call string, err tcpip.Error) error {
 	if ended := s.ended(); ended != nil {
 		return ended
 	}
-	if !s.host.stack.HasNIC(nicID) {
+	if !s.host.stack.HasNIC(firstNIC) {
 		return errLinkGone // and the socket's end is on its way
 	}
 	return callError(call, err)

@@ -118,13 +118,14 @@ func (c *UDPConn) writeTo(b []byte, to netip.AddrPort, addr net.Addr) (int, erro
 	if c.remote != nil {
 		return 0, c.opError("write", addr, net.ErrWriteToConnected)
 	}
-	if zone := to.Addr().Zone(); zone != "" && zone != c.host.name {
-		return 0, c.opError("write", addr, fmt.Errorf("address %s: the only interface is %s", to, c.host.name))
+	nic, err := c.host.interfaceOf(to.Addr().Zone())
+	if err != nil {
+		return 0, c.opError("write", addr, fmt.Errorf("address %s: %w", to, err))
 	}
 	if !to.Addr().IsValid() || to.Addr().IsUnspecified() || to.Port() == 0 {
 		return 0, c.opError("write", addr, errors.New("a datagram needs an address and a port to go to"))
 	}
-	full := c.host.fullAddress(to)
+	full := c.host.fullAddress(to, nic)
 	return c.write(b, &full, addr)
 }
 
