@@ -216,7 +216,8 @@ func TestReceive(t *testing.T) {
 		}
 		return frame
 	}
-	check := func(name string, frame []byte, sink string, proto tcpip.NetworkProtocolNumber, stats vlan.Stats) {
+	// check wants the frame without its first tags, or with a nil one, nowhere.
+	check := func(name string, frame, want []byte, sink string, proto tcpip.NetworkProtocolNumber, stats vlan.Stats) {
 		t.Helper()
 		before := trunk.Stats()
 		innerBefore := inner.Stats()
@@ -229,8 +230,8 @@ func TestReceive(t *testing.T) {
 				}
 				continue
 			}
-			if len(got) != 1 || got[0].Protocol != proto || !bytes.Equal(got[0].Frame, frame) || got[0].LinkHeader != 14 {
-				t.Errorf("%s: %s got %+v, want %#x with %x", name, s, got, proto, frame)
+			if len(got) != 1 || got[0].Protocol != proto || !bytes.Equal(got[0].Frame, want) || got[0].LinkHeader != 14 {
+				t.Errorf("%s: %s got %+v, want %#x with %x", name, s, got, proto, want)
 			}
 		}
 		after := trunk.Stats()
@@ -245,34 +246,35 @@ func TestReceive(t *testing.T) {
 		}
 	}
 	const ip = header.IPv4ProtocolNumber
-	check("untagged", plain, "up", ip, vlan.Stats{})
-	check("tagged", tag(plain, 5), "five", ip, vlan.Stats{})
-	check("priority bits", tag(plain, 7<<13|1<<12|5), "five", ip, vlan.Stats{})
-	check("priority tag", tag(plain, 6<<13), "up", ip, vlan.Stats{})
-	check("priority tag in front", tag(plain, 5, 0), "five", ip, vlan.Stats{})
-	check("priority tag behind", tag(plain, 0, 5), "five", 0x8100, vlan.Stats{})
-	check("eight priority tags", tag(plain, 0, 0, 0, 0, 0, 0, 0, 0), "up", ip, vlan.Stats{})
-	check("nine", tag(plain, 0, 0, 0, 0, 0, 0, 0, 0, 0), "", 0, vlan.Stats{Nested: 1})
-	check("unknown", tag(plain, 4094), "up", 0x8100, vlan.Stats{UnknownVLAN: 1})
-	check("802.1ad, stacked", linktest.VLAN(tag(plain, 5), 0x88a8, 5), "stacked", ip, vlan.Stats{})
-	check("802.1ad, nobody inside", linktest.VLAN(tag(plain, 6), 0x88a8, 5), "", 0, vlan.Stats{UnknownVLAN: 1})
-	check("802.1ad alone", linktest.VLAN(plain, 0x88a8, 5), "", 0, vlan.Stats{Unattached: 1})
+	check("untagged", plain, plain, "up", ip, vlan.Stats{})
+	check("tagged", tag(plain, 5), plain, "five", ip, vlan.Stats{})
+	check("priority bits", tag(plain, 7<<13|1<<12|5), plain, "five", ip, vlan.Stats{})
+	check("priority tag", tag(plain, 6<<13), plain, "up", ip, vlan.Stats{})
+	check("priority tag in front", tag(plain, 5, 0), plain, "five", ip, vlan.Stats{})
+	check("priority tag behind", tag(plain, 0, 5), tag(plain, 0), "five", 0x8100, vlan.Stats{})
+	check("eight priority tags", tag(plain, 0, 0, 0, 0, 0, 0, 0, 0), plain, "up", ip, vlan.Stats{})
+	check("nine", tag(plain, 0, 0, 0, 0, 0, 0, 0, 0, 0), nil, "", 0, vlan.Stats{Nested: 1})
+	check("unknown", tag(plain, 4094), tag(plain, 4094), "up", 0x8100, vlan.Stats{UnknownVLAN: 1})
+	check("unknown behind a priority tag", tag(plain, 4094, 0), tag(plain, 4094), "up", 0x8100, vlan.Stats{UnknownVLAN: 1})
+	check("802.1ad, stacked", linktest.VLAN(tag(plain, 5), 0x88a8, 5), plain, "stacked", ip, vlan.Stats{})
+	check("802.1ad, nobody inside", linktest.VLAN(tag(plain, 6), 0x88a8, 5), nil, "", 0, vlan.Stats{UnknownVLAN: 1})
+	check("802.1ad alone", linktest.VLAN(plain, 0x88a8, 5), nil, "", 0, vlan.Stats{Unattached: 1})
 	for n := 14; n < 18; n++ {
-		check("cut off", tag(plain, 5)[:n], "", 0, vlan.Stats{Truncated: 1})
+		check("cut off", tag(plain, 5)[:n], nil, "", 0, vlan.Stats{Truncated: 1})
 	}
-	check("nothing behind the tag", tag(plain, 5)[:18], "five", ip, vlan.Stats{})
+	check("nothing behind the tag", tag(plain, 5)[:18], plain[:14], "five", ip, vlan.Stats{})
 
 	// A device for VLAN 0 takes the priority tagged.
 	add(t, trunk, q(0), vlan.Options{}).Attach(&zero)
-	check("priority tag", tag(plain, 6<<13), "zero", ip, vlan.Stats{})
+	check("priority tag", tag(plain, 6<<13), plain, "zero", ip, vlan.Stats{})
 
 	trunk.Device(q(5)).Attach(nil)
-	check("detached", tag(plain, 5), "", 0, vlan.Stats{Unattached: 1})
+	check("detached", tag(plain, 5), nil, "", 0, vlan.Stats{Unattached: 1})
 	trunk.Device(q(5)).Close()
-	check("closed", tag(plain, 5), "up", 0x8100, vlan.Stats{UnknownVLAN: 1})
+	check("closed", tag(plain, 5), tag(plain, 5), "up", 0x8100, vlan.Stats{UnknownVLAN: 1})
 	trunk.Attach(nil)
-	check("no NIC", plain, "", 0, vlan.Stats{Unattached: 1})
-	check("no NIC, unknown", tag(plain, 9), "", 0, vlan.Stats{UnknownVLAN: 1})
+	check("no NIC", plain, nil, "", 0, vlan.Stats{Unattached: 1})
+	check("no NIC, unknown", tag(plain, 9), nil, "", 0, vlan.Stats{UnknownVLAN: 1})
 }
 
 // Each gets the unicast frames for its own address, and nobody else's.

@@ -27,14 +27,15 @@ func isTag(etherType uint16) bool {
 	return etherType == link.TagProtocolQ || etherType == link.TagProtocolAD
 }
 
-// peekTag reads the control information of a tag and the EtherType behind it from
-// the front of a packet's data, where a link has left them. ok is false when the
-// data are too short. The data stay as they are.
-func peekTag(pkt *stack.PacketBuffer) (control, etherType uint16, ok bool) {
-	b, ok := pkt.Data().PullUp(tagSize)
+// peekTag reads the control information of the tag number n and the EtherType
+// behind it from the front of a packet's data, where a link has left them. ok is
+// false when the data are too short. The data stay as they are.
+func peekTag(pkt *stack.PacketBuffer, n int) (control, etherType uint16, ok bool) {
+	b, ok := pkt.Data().PullUp(tagSize * (n + 1))
 	if !ok {
 		return 0, 0, false
 	}
+	b = b[tagSize*n:]
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), true
 }
 
