@@ -57,6 +57,7 @@ func (d *dropCounters) add(r dropReason, n int) { d[r].Add(uint64(n)) }
 // stripes, as read sections are, since many goroutines send at once; reception
 // is mostly one goroutine's.
 type slaveCounters struct {
+	_     [128]byte // what lies before is read by all
 	tx    [rcu.Stripes]txCounter
 	rx    rxCounter
 	drops dropCounters

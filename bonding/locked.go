@@ -49,7 +49,8 @@ func (b *Bond) portOf(s *slave) stack.NetworkDispatcher {
 	if l := b.locked; l != nil {
 		return &lockedPort{port{slave: s}, l}
 	}
-	return &port{slave: s}
+	s.port.slave = s
+	return &s.port
 }
 
 // WritePackets implements stack.LinkWriter.

@@ -73,7 +73,7 @@ const accepted = numDropReasons
 // refuse returns why the bond does not take a frame of the slave, or accepted,
 // and then has marked the packet with whom it is for.
 func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth []byte, pkt *stack.PacketBuffer) dropReason {
-	dst, src := mac48(eth), mac48(eth[6:])
+	dst, src := addresses(eth)
 	switch {
 	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
 		return dropRxNotMember

@@ -48,23 +48,24 @@ const maxWeight = 1_000_000_000
 // slave is one link of a bond. The first group never changes after enslaving
 // and is read by the data path; the second belongs to the control side.
 type slave struct {
-	bond     *Bond
-	ep       stack.LinkEndpoint
-	listener stack.NetworkDispatcher
-	slot     int    // index in snapshot.receivers and in the dedup table
-	room     uint32 // largest host GSO packet it takes whole; 0: none
+	bond *Bond
+	ep   stack.LinkEndpoint
+	port port   // what ep delivers to
+	slot int    // index in snapshot.receivers and in the dedup table
+	room uint32 // largest host GSO packet it takes whole; 0: none
 	// untagged has GSO packets with VLAN tags cut before: the link would take
 	// the tags for a part of the IP header.
 	untagged bool
-	counters slaveCounters
+	// urgent has a control frame wait for room, and data give way to it.
+	urgent   atomic.Bool
+	listener stack.NetworkDispatcher
+	counters slaveCounters // in cache lines of their own
 	// portNumber is the slave's in LACP, 0 in other modes.
 	portNumber uint16
 	// control bounds the control frames that are listened to.
 	control controlLimiter
-	// controlTurn counts the LACPDUs sent; urgent has one wait for room,
-	// and data give way to it.
+	// controlTurn counts the LACPDUs sent.
 	controlTurn atomic.Uint32
-	urgent      atomic.Bool
 	controls    controlQueue
 	// detached is set before the grace period of Release: from then on no
 	// frame of the bond's own is sent either.

@@ -1,6 +1,8 @@
 package bonding
 
 import (
+	"encoding/binary"
+
 	"bondstack/bonding/flowmap"
 	"bondstack/bonding/reorder"
 	"bondstack/bonding/xmithash"
@@ -14,23 +16,52 @@ import (
 // afterwards. It is read by WritePackets inside a read section, and by the
 // slaves' ports.
 type snapshot struct {
-	write      writeFunc
-	mac        tcpip.LinkAddress
+	// What reception looks at for each frame is together, so that it lies in few
+	// cache lines.
 	mac48      uint64
 	dispatcher stack.NetworkDispatcher // nil while no NIC has the bond
+	// receivers is indexed by slave.slot.
+	receivers []receiver
+	// own are the packed addresses besides mac that frames are received for.
+	own    []uint64
+	copies *copies // nil: copies are not discarded
+	// reorder is nil where frames are delivered as they come.
+	reorder *reorder.Stage
+	// lb is what balance-tlb and balance-alb need besides; nil in other modes.
+	lb *balanceView
+	// arp has ARP and IPv6 frames looked at by the ARP monitor.
+	arp *arpWatch
+	// first looks for the first frames after a failover, with unmarked as the
+	// mode's write function; nil at most times.
+	first *firstFrames
+	// slow has slow-protocol frames given to LACP.
+	slow bool
+	// promiscuous takes unicast frames for other addresses too.
+	promiscuous bool
 
-	// all are the slaves in the order of enslaving.
-	all []*slave
-	// up are those of all that broadcast uses: link up, whatever the role.
-	up []*slave
-	// usable are those that may transmit, in the same order (Linux's usable
-	// array): the hash and the turn pick from these.
+	mac   tcpip.LinkAddress
+	write writeFunc
+	// active is Linux's curr_active_slave, in every mode.
+	active   *slave
+	unmarked writeFunc
+
+	hash            xmithash.Func
+	flows           *flowmap.Table // to usable; nil: modulo
+	packetsPerSlave uint32
+	// bond holds what outlives a snapshot: the turn's counter, counters of
+	// drops, the source of randomness.
+	bond *Bond
+
+	// usable are those that may transmit, in the order of enslaving (Linux's
+	// usable array): the hash and the turn pick from these.
 	usable []*slave
 	// turn maps a number of balance-rr to a slave: its own, or the next one
 	// that may transmit. It is empty where none may.
 	turn []*slave
-	// active is Linux's curr_active_slave, in every mode.
-	active *slave
+	// all are the slaves in the order of enslaving.
+	all []*slave
+	// up are those of all that broadcast uses: link up, whatever the role.
+	up []*slave
 	// standby are the slaves that take over, best first, when the active
 	// one's link turns out to be gone while a packet is sent.
 	standby []*slave
@@ -41,33 +72,6 @@ type snapshot struct {
 	reserve []*slave
 	// serving are the slaves whose loss is a failover.
 	serving []*slave
-	// first looks for the first frames after a failover, with unmarked as the
-	// mode's write function; nil at most times.
-	first    *firstFrames
-	unmarked writeFunc
-
-	hash            xmithash.Func
-	flows           *flowmap.Table // to usable; nil: modulo
-	packetsPerSlave uint32
-	// bond holds what outlives a snapshot: the turn's counter, counters of
-	// drops, the source of randomness.
-	bond *Bond
-
-	// receivers is indexed by slave.slot.
-	receivers []receiver
-	copies    *copies // nil: copies are not discarded
-	// reorder is nil where frames are delivered as they come.
-	reorder *reorder.Stage
-	// lb is what balance-tlb and balance-alb need besides; nil in other modes.
-	lb *balanceView
-	// slow has slow-protocol frames given to LACP.
-	slow bool
-	// own are the packed addresses besides mac that frames are received for.
-	own []uint64
-	// arp has ARP and IPv6 frames looked at by the ARP monitor.
-	arp *arpWatch
-	// promiscuous takes unicast frames for other addresses too.
-	promiscuous bool
 }
 
 // receiver is how frames from one slave are received.
@@ -162,6 +166,11 @@ func standby(up []*slave, active *slave) []*slave {
 		list[i] = s
 	}
 	return list
+}
+
+// addresses packs both addresses of an Ethernet header, as mac48 does.
+func addresses(eth []byte) (dst, src uint64) {
+	return binary.BigEndian.Uint64(eth) >> 16, binary.BigEndian.Uint64(eth[4:]) & (1<<48 - 1)
 }
 
 // mac48 packs an Ethernet address, so that comparing two is one instruction.

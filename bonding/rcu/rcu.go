@@ -39,6 +39,7 @@ type stripe struct {
 type Domain struct {
 	phase   atomic.Uint32
 	writers sync.Mutex // one grace period at a time
+	_       [112]byte  // what lies before is read by all, and written by few
 	stripes [Stripes]stripe
 }
 
