@@ -1,16 +1,21 @@
 package bonding_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"testing"
 	"time"
 
 	"bondstack/bonding"
+	"bondstack/link"
 	"bondstack/link/linktest"
+	"bondstack/link/vlan"
 	netstack "bondstack/stack"
 
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // listen has the rig note each announcement: how many milliseconds after start,
@@ -197,55 +202,75 @@ func TestCancelAnnouncements(t *testing.T) {
 	}
 }
 
-// A host on the bond announces each of its addresses from the new active slave,
-// on failover and on failback, and nothing on the old one (A13).
+// Hosts on the bond and on a VLAN device announce each of their addresses from
+// the new active slave, tagged for the VLAN, on failover and on failback, and
+// nothing on the old one (A13).
 func TestHostAnnounces(t *testing.T) {
-	r := newDownRig(t, bonding.Options{Mode: bonding.ActiveBackup, Primary: "eth0", NumGratARP: 3}, 2)
-	h, err := netstack.NewHost(r.Bond, netstack.HostOptions{
-		Clock: r.clock, DADTransmits: -1,
-		Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.0.1.1/24"), netip.MustParsePrefix("fd00::1/64")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	r.ms(10_000)
-	for _, tt := range []struct{ do, old, new string }{{"eth0 down", "eth0", "eth1"}, {"eth0 up", "eth1", "eth0"}} {
-		r.sent("eth0", "eth1")
-		r.do(tt.do)
-		r.ms(1000)
-		if n := announced(t, r.links[tt.old].Drain()); len(n) != 0 {
-			t.Errorf("%s: on the old slave was announced %v", tt.do, n)
+	for _, count := range []int{3, -1} {
+		r := newDownRig(t, bonding.Options{Mode: bonding.ActiveBackup, Primary: "eth0", NumGratARP: count}, 2)
+		trunk, err := vlan.NewTrunk(r.Bond)
+		if err != nil {
+			t.Fatal(err)
 		}
-		n := announced(t, r.links[tt.new].Drain())
-		for _, addr := range []string{"10.0.0.1", "10.0.1.1", "fd00::1"} {
-			if n[addr] != 3 {
-				t.Errorf("%s: %s was announced %d times, want 3 (%v)", tt.do, addr, n[addr], n)
+		device, err := trunk.Add(link.VLANTag{Protocol: link.TagProtocolQ, ID: 10}, vlan.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, nic := range []struct {
+			link      stack.LinkEndpoint
+			addresses []netip.Prefix
+		}{
+			{trunk, []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.0.1.1/24"), netip.MustParsePrefix("fd00::1/64")}},
+			{device, []netip.Prefix{netip.MustParsePrefix("10.0.2.1/24"), netip.MustParsePrefix("fd00:2::1/64")}},
+		} {
+			h, err := netstack.NewHost(nic.link, netstack.HostOptions{Clock: r.clock, DADTransmits: -1, Addresses: nic.addresses})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+		}
+		r.ms(10_000)
+		for _, tt := range []struct{ do, old, new string }{{"eth0 down", "eth0", "eth1"}, {"eth0 up", "eth1", "eth0"}} {
+			r.sent("eth0", "eth1")
+			r.do(tt.do)
+			r.ms(1000)
+			if n := announced(t, r.links[tt.old].Drain()); len(n) != 0 {
+				t.Errorf("%s: on the old slave was announced %v", tt.do, n)
+			}
+			n := announced(t, r.links[tt.new].Drain())
+			for _, addr := range []string{"10.0.0.1", "10.0.1.1", "fd00::1", "fe80::ff:fe00:ee00", "vlan 10 10.0.2.1", "vlan 10 fd00:2::1", "vlan 10 fe80::ff:fe00:ee00"} {
+				if n[addr] != max(count, 0) {
+					t.Errorf("%s: %s was announced %d times, want %d (%v)", tt.do, addr, n[addr], max(count, 0), n)
+				}
 			}
 		}
 	}
 }
 
 // announced counts the gratuitous ARP requests and unsolicited neighbour
-// advertisements among frames, by address.
+// advertisements among frames, by tag and address.
 func announced(tb testing.TB, frames []linktest.Written) map[string]int {
 	tb.Helper()
 	n := map[string]int{}
 	for _, w := range frames {
-		payload := w.Frame[14:]
-		switch header.Ethernet(w.Frame).Type() {
+		payload, kind, tag := w.Frame[14:], header.Ethernet(w.Frame).Type(), ""
+		if kind == 0x8100 {
+			tag = fmt.Sprintf("vlan %d ", binary.BigEndian.Uint16(payload)&0xfff)
+			kind, payload = tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(payload[2:])), payload[4:]
+		}
+		switch kind {
 		case header.ARPProtocolNumber:
 			a := header.ARP(payload)
 			if string(a.ProtocolAddressSender()) == string(a.ProtocolAddressTarget()) && a.Op() == header.ARPRequest {
 				addr, _ := netip.AddrFromSlice(a.ProtocolAddressSender())
-				n[addr.String()]++
+				n[tag+addr.String()]++
 			}
 		case header.IPv6ProtocolNumber:
 			ip := header.IPv6(payload)
 			if icmp := header.ICMPv6(ip.Payload()); ip.NextHeader() == 58 && icmp.Type() == header.ICMPv6NeighborAdvert {
 				na := header.NDPNeighborAdvert(icmp.MessageBody())
 				if !na.SolicitedFlag() {
-					n[netip.AddrFrom16(na.TargetAddress().As16()).String()]++
+					n[tag+netip.AddrFrom16(na.TargetAddress().As16()).String()]++
 				}
 			}
 		}

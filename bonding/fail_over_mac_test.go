@@ -302,3 +302,21 @@ func TestActiveAddressOfNestedBond(t *testing.T) {
 	outer.do("active_slave=eth9")
 	outer.wantMACs("an outer failover", "9|19")
 }
+
+// Frames with another source than the bond's, as bridged hosts send them, go out
+// as they are, whoever is active (A52, in active-backup).
+func TestForeignSourceStays(t *testing.T) {
+	for _, policy := range []bonding.FailOverMAC{bonding.FailOverMACNone, bonding.FailOverMACActive, bonding.FailOverMACFollow} {
+		r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: policy}, 2)
+		for _, active := range []string{"eth0", "eth1"} {
+			r.set("active_slave", active)
+			for _, frame := range [][]byte{linktest.Flow4(1).UDP(nil), linktest.Flow4(1).ARPReply(), linktest.Flow6(1).UDP(nil)} {
+				r.links[active].Drain()
+				linktest.Write(r, frame)
+				if got := r.links[active].Drain(); len(got) != 1 || string(got[0].Frame) != string(frame) {
+					t.Errorf("fail_over_mac %s: %x was sent as %v", policy, frame, got)
+				}
+			}
+		}
+	}
+}
