@@ -131,6 +131,28 @@ func (b *Bond) moveAddress(next *slave) {
 		b.takeMAC(next)
 	case FailOverMACFollow:
 		b.set(func() { b.exchangeMACs(next) })
+		for _, s := range b.slaves {
+			if s.graceUntil != 0 && s != next {
+				b.warnError(s.addAddresses(b.mac))
+			}
+		}
+	}
+}
+
+// lingerMAC is the address that a drained slave takes frames for besides the
+// bond's, packed: with active its own, which switches have in their tables for a
+// moment yet. With follow that is the bond's, and the slave's link is told.
+func (b *Bond) lingerMAC(s *slave) uint64 {
+	if s.graceUntil == 0 || b.config.macPolicy() != FailOverMACActive {
+		return 0
+	}
+	return mac48([]byte(s.mac))
+}
+
+// endLinger is the end of the time in which a drained slave still receives.
+func (b *Bond) endLinger(s *slave) {
+	if s.graceUntil != 0 && b.config.macPolicy() == FailOverMACFollow {
+		b.warnError(s.removeAddresses(b.mac))
 	}
 }
 

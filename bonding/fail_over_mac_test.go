@@ -320,3 +320,46 @@ func TestForeignSourceStays(t *testing.T) {
 		}
 	}
 }
+
+// A drained slave takes what is on its way to the address that the bond had, for
+// a second, and then no more.
+func TestDrainWithFailOverMAC(t *testing.T) {
+	for _, policy := range []bonding.FailOverMAC{bonding.FailOverMACActive, bonding.FailOverMACFollow} {
+		r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: policy}, 3)
+		late := r.toBond(1)
+		take := func(when string, want int) {
+			t.Helper()
+			r.up.Drain()
+			r.links["eth0"].Inject(late)
+			if got := len(r.up.Drain()); got != want {
+				t.Errorf("fail_over_mac %s, %s: a frame for the old address was delivered %d times, want %d", policy, when, got, want)
+			}
+		}
+		filter := func(when string, want bool) {
+			t.Helper()
+			if _, is := r.links["eth0"].Calls().Filter[macOf("eth0")]; is != want {
+				t.Errorf("fail_over_mac %s, %s: the link lets frames for the old address through besides its own: %t", policy, when, is)
+			}
+		}
+		if err := r.Drain("eth0"); err != nil {
+			t.Fatal(err)
+		}
+		take("drained", 1)
+		filter("drained", policy == bonding.FailOverMACFollow)
+		r.ms(1000)
+		take("a second later", 0)
+		filter("a second later", false)
+		if err := r.Undrain("eth0"); err != nil {
+			t.Fatal(err)
+		}
+		r.do("active_slave=eth0")
+		if err := r.Drain("eth0"); err != nil {
+			t.Fatal(err)
+		}
+		eth0 := r.links["eth0"]
+		r.do("-eth0")
+		if got := eth0.Calls().Filter; len(got) != 0 || eth0.LinkAddress() != macOf("eth0") {
+			t.Errorf("fail_over_mac %s: a slave released while drained lets %v through, has %s", policy, got, eth0.LinkAddress())
+		}
+	}
+}

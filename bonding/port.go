@@ -74,16 +74,19 @@ const accepted = numDropReasons
 // and then has marked the packet with whom it is for.
 func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth []byte, pkt *stack.PacketBuffer) dropReason {
 	dst, src := addresses(eth)
-	switch {
-	case from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from:
+	if from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from {
 		return dropRxNotMember
-	case s.receivers[from.slot].inactive && !s.lb.receivesFor(from.slot, dst) && !(s.receivers[from.slot].lingers && dst == s.mac48):
+	}
+	r := &s.receivers[from.slot]
+	toLate := r.lingers && (dst == s.mac48 || dst == r.own48)
+	switch {
+	case r.inactive && !s.lb.receivesFor(from.slot, dst) && !toLate:
 		return dropRxInactive
 	case s.dispatcher == nil:
 		return dropRxNoNIC
 	case src == s.mac48 || len(s.own) > 0 && slices.Contains(s.own, src), s.lb.sendsFrom(src):
 		return dropRxOwn
-	case dst == s.mac48:
+	case dst == s.mac48, toLate:
 		pkt.PktType = tcpip.PacketHost
 	case dst == broadcast48:
 		pkt.PktType = tcpip.PacketBroadcast

@@ -41,6 +41,7 @@ func (b *Bond) release(name string, meant func(*slave) bool) error {
 // restore gives an endpoint that was released what it had before.
 func (b *Bond) restore(s *slave) {
 	b.control(func(instant) {
+		b.endLinger(s)
 		if b.promiscuous {
 			b.warnError(s.setPromiscuous(false))
 		}

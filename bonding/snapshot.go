@@ -79,6 +79,9 @@ type receiver struct {
 	slave    *slave // nil: no slave has the slot
 	inactive bool
 	lingers  bool // an inactive one still takes what is for the bond's address
+	// own48 is the packed address that a lingering slave takes frames for
+	// besides: its own, which the bond had until now. 0: none.
+	own48 uint64
 }
 
 // writeFunc sends a list by a mode. It returns how many packets slaves took.
@@ -107,7 +110,7 @@ func (b *Bond) build() *snapshot {
 		for len(s.receivers) <= sl.slot {
 			s.receivers = append(s.receivers, receiver{})
 		}
-		s.receivers[sl.slot] = receiver{slave: sl, inactive: sl.rxInactive, lingers: sl.graceUntil != 0}
+		s.receivers[sl.slot] = receiver{slave: sl, inactive: sl.rxInactive, lingers: sl.graceUntil != 0, own48: b.lingerMAC(sl)}
 		if sl.link == linkUp && sl.usable() {
 			switch {
 			case !sl.standsBack:

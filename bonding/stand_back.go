@@ -64,6 +64,7 @@ func (b *Bond) updateStandBack(now instant) (changed bool) {
 	reselect := false
 	for _, s := range b.slaves {
 		if s.graceUntil != 0 && now >= s.graceUntil {
+			b.endLinger(s)
 			s.graceUntil = 0
 			b.dirty = true
 		}
