@@ -71,6 +71,7 @@ type Bond struct {
 	leaving     []*slave     // being released: their counters are in no other sum
 	retired     totals       // counters of released slaves
 	failovers   failoverLog
+	hellos      *helloSet                 // nil: probe_interval is off, or no NIC has the bond
 	draws       map[string]*flowmap.Draws // of xmit_hash_map consistent, by slave
 	closed      bool
 	onClose     func()
@@ -178,6 +179,7 @@ func (b *Bond) control(f func(now instant)) {
 
 // settle brings what follows from the state up to date.
 func (b *Bond) settle(now instant) {
+	b.updateHellos(now)
 	b.updateStandBack(now)
 	b.updateAggregation(now)
 	b.updateBalancer(now)

@@ -46,6 +46,8 @@ type config struct {
 	rxReorder       RxReorder
 	reorderLimits   reorderLimits
 	flapBackoff     time.Duration // 0: off
+	probeInterval   time.Duration // 0: off
+	probeMissedMax  uint32
 	lacp            lacpConfig
 }
 
@@ -70,6 +72,7 @@ func defaults() config {
 		numPeerNotif:    1,
 		resendIGMP:      1,
 		lpInterval:      1,
+		probeMissedMax:  3,
 		arp:             arpConfig{missedMax: defaultMissedMax},
 		reorderLimits:   reorderLimits{hold: reorder.DefaultHold, bytes: reorder.DefaultBytes, flows: reorder.DefaultFlows},
 		lacp:            lacpConfig{sysPrio: lacp.DefaultSystemPriority},

@@ -150,6 +150,10 @@ func (b *Bond) causeOf(s *slave, to []*slave, why FailoverCause) FailoverCause {
 		return CauseCarrier
 	case !s.state.Usable():
 		return CauseMIIMon
+	case b.foundBy(s, monitorProbe):
+		return CauseFastProbe
+	case b.foundBy(s, monitorARP):
+		return CauseARP
 	case s.standsBack && s.draining:
 		return CauseDrain
 	case s.standsBack:
@@ -162,6 +166,11 @@ func (b *Bond) causeOf(s *slave, to []*slave, why FailoverCause) FailoverCause {
 		return CausePrimary
 	}
 	return CauseSelection
+}
+
+// foundBy reports whether a monitor has found the slave to be down.
+func (b *Bond) foundBy(s *slave, m monitor) bool {
+	return s.link != linkUp && b.config.monitors().has(m) && s.verdicts[m] == linkDown
 }
 
 // add begins a record; from is nil after a time without any slave.
@@ -181,6 +190,9 @@ func (l *failoverLog) add(b *Bond, from *slave, to []*slave, cause FailoverCause
 	}
 	if cause.lost() && from.loss.at != 0 {
 		r.start = from.loss.at
+	}
+	if cause == CauseARP && b.lastEvidence(from) > 0 {
+		r.start = b.lastEvidence(from)
 	}
 	if cause == CauseTransmit {
 		r.gone = from

@@ -83,6 +83,11 @@ var optionTable = []option{
 	{name: "queue_id", set: setQueueID},
 	keyword("xmit_hash_map", keywords(hashMapNames...), func(c *config) *uint8 { return (*uint8)(&c.hashMap) }),
 	{name: "weight", set: setWeight},
+	numeric("probe_interval", fromZero(maxProbeInterval, 0), func(c *config, v uint64) {
+		c.probeInterval = time.Duration(v) * time.Millisecond
+	}, func(c *config) uint64 { return ms(c.probeInterval) }),
+	counter("probe_missed_max", number{least: 1, greatest: 255, names: []named{minval(1), maxval(255), byDefault(3)}},
+		func(c *config) *uint32 { return &c.probeMissedMax }),
 	numeric("flap_backoff", fromZero(maxFlapBackoff, 0), func(c *config, v uint64) {
 		c.flapBackoff = time.Duration(v) * time.Millisecond
 	}, func(c *config) uint64 { return ms(c.flapBackoff) }),

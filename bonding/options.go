@@ -140,6 +140,16 @@ type Options struct {
 	// RxReorderFlows is how many streams are known at once
 	// [rx_reorder_flows], 4 to 65536. Default 1024.
 	RxReorderFlows int
+	// ProbeInterval is the time between the hellos that two bonds exchange on
+	// each of their slaves, so as to find a failure in one direction too
+	// [probe_interval, not in Linux], 1 ms to 60 s in whole milliseconds;
+	// 10 ms is usual. Both need it, and a peer that does not speak is never
+	// missed. Default off.
+	ProbeInterval time.Duration
+	// ProbeMissedMax is how many hellos in a row may be missed
+	// [probe_missed_max, not in Linux], 1 to 255. Default 3.
+	ProbeMissedMax int
+
 	// FlapBackoff holds back a slave that is lost again and again, while another
 	// can serve [flap_backoff, not in Linux]: the second loss in a row for this
 	// long, each further one for twice as long as the one before, up to 64
@@ -246,6 +256,8 @@ func (o *Options) values() (map[string]string, error) {
 	ms("updelay", o.UpDelay, false)
 	ms("downdelay", o.DownDelay, false)
 	ms("flap_backoff", o.FlapBackoff, true)
+	ms("probe_interval", o.ProbeInterval, true)
+	count("probe_missed_max", o.ProbeMissedMax, false)
 	ms("peer_notif_delay", o.PeerNotifDelay, false)
 	ms("arp_interval", o.ARPInterval, false)
 	count("monitor_rule", int(o.MonitorRule), false)

@@ -53,6 +53,8 @@ func TestOptionsFields(t *testing.T) {
 		{"set", bonding.Options{AllSlavesActive: true}, "all_slaves_active", "1"},
 		{"more than there are", bonding.Options{MinLinks: 100000}, "min_links", "100000"},
 		{"set", bonding.Options{XmitHashMap: bonding.HashConsistent}, "xmit_hash_map", "consistent 1"},
+		{"set", bonding.Options{ProbeInterval: 10 * time.Millisecond}, "probe_interval", "10"},
+		{"set", bonding.Options{ProbeMissedMax: 5}, "probe_missed_max", "5"},
 		{"set", bonding.Options{FlapBackoff: time.Second}, "flap_backoff", "1000"},
 		{"set", bonding.Options{RxDedup: bonding.DedupOn}, "rx_dedup", "on 2"},
 		{"set", bonding.Options{Mode: bonding.Broadcast}, "mode", "broadcast 3"},

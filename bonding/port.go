@@ -3,6 +3,7 @@ package bonding
 import (
 	"slices"
 
+	"bondstack/bonding/echo"
 	"bondstack/bonding/lacp"
 	"bondstack/bonding/offload"
 
@@ -35,6 +36,9 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	s := p.slave.bond.snap.Load()
 	c.received(len(eth) + pkt.Data().Size())
 	if s.slow && protocol == lacp.EtherType && p.slave.bond.receiveSlow(p.slave, eth, pkt) {
+		return
+	}
+	if s.hellos != nil && protocol == echo.EtherType && s.hellos.receive(p.slave, eth, pkt) {
 		return
 	}
 	if s.arp != nil {

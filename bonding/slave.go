@@ -67,6 +67,7 @@ type slave struct {
 	// controlTurn counts the LACPDUs sent.
 	controlTurn atomic.Uint32
 	controls    controlQueue
+	hello       helloSlave
 	// detached is set before the grace period of Release: from then on no
 	// frame of the bond's own is sent either.
 	detached atomic.Bool

@@ -24,7 +24,7 @@ func (b *Bond) receiveSlow(s *slave, eth []byte, pkt *stack.PacketBuffer) (consu
 	if mac48(eth) != slowGroup48 {
 		return false
 	}
-	if !s.control.allow(b.now()) {
+	if !s.control.allow(b.now(), controlFrames) {
 		s.counters.drop(dropRxControlFlood, 1)
 		return true
 	}
@@ -57,14 +57,14 @@ const (
 	controlFrames = 16 // in each window
 )
 
-// allow counts a frame. Two goroutines that meet at the border of a window may
+// allow counts a frame, of which most may come in a window. Two goroutines that meet at the border of a window may
 // let one frame more through.
-func (l *controlLimiter) allow(now instant) bool {
+func (l *controlLimiter) allow(now instant, most int64) bool {
 	w := int64(now) / int64(controlWindow)
 	if l.window.Swap(w) != w {
 		l.count.Store(0)
 	}
-	return l.count.Add(1) <= controlFrames
+	return l.count.Add(1) <= most
 }
 
 // slowFrame makes a frame of a PDU.

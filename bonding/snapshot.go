@@ -30,7 +30,8 @@ type snapshot struct {
 	// lb is what balance-tlb and balance-alb need besides; nil in other modes.
 	lb *balanceView
 	// arp has ARP and IPv6 frames looked at by the ARP monitor.
-	arp *arpWatch
+	arp    *arpWatch
+	hellos *hellos // nil: hellos are ordinary frames
 	// first looks for the first frames after a failover, with unmarked as the
 	// mode's write function; nil at most times.
 	first *firstFrames
@@ -129,6 +130,9 @@ func (b *Bond) build() *snapshot {
 		s.lb = b.balanceView(s.usable)
 	}
 	s.standby = standby(s.up, s.active)
+	if b.hellos != nil {
+		s.hellos = b.hellos.hellos
+	}
 	s.serving = s.serves(b.config.mode.info())
 	return s
 }

@@ -62,13 +62,14 @@ type SlaveStatus struct {
 	MTU              uint32            `json:"mtu"`
 	Priority         int32             `json:"prio"`
 	QueueID          uint16            `json:"queue_id"`
-	Weight           uint32            `json:"weight"`       // 0: by speed
-	Receives         bool              `json:"receives"`     // frames from it are delivered
-	Monitors         map[string]string `json:"monitors"`     // what each says: up, going_down, down, going_back or unknown
-	Draining         bool              `json:"draining"`     // Drain was called
-	FlapLosses       uint32            `json:"flap_losses"`  // losses that flap_backoff counts
-	FlapHoldMs       uint64            `json:"flap_hold_ms"` // for how long it is held back yet
-	StandsBack       bool              `json:"stands_back"`  // drained or held back, while others serve
+	Weight           uint32            `json:"weight"`          // 0: by speed
+	Receives         bool              `json:"receives"`        // frames from it are delivered
+	Monitors         map[string]string `json:"monitors"`        // what each says: up, going_down, down, going_back or unknown
+	Draining         bool              `json:"draining"`        // Drain was called
+	FlapLosses       uint32            `json:"flap_losses"`     // losses that flap_backoff counts
+	FlapHoldMs       uint64            `json:"flap_hold_ms"`    // for how long it is held back yet
+	StandsBack       bool              `json:"stands_back"`     // drained or held back, while others serve
+	Probe            *ProbeStatus      `json:"probe,omitempty"` // with probe_interval
 	Counters         Counters          `json:"counters"`
 	LACP             *LACPPort         `json:"lacp,omitempty"`
 	Balance          *SlaveBalance     `json:"balance,omitempty"`
@@ -139,6 +140,7 @@ func (b *Bond) Status() Status {
 	for _, s := range b.slaves {
 		sum.add(s)
 		st.Slaves = append(st.Slaves, s.status(now))
+		st.Slaves[len(st.Slaves)-1].Probe = b.probeStatus(s, now)
 		st.Slaves[len(st.Slaves)-1].Monitors = b.verdictWords(s)
 	}
 	if c.mode == IEEE8023AD {

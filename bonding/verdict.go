@@ -35,12 +35,13 @@ func (r MonitorRule) String() string { return nameOf(monitorRuleNames, uint64(r)
 type monitor uint8
 
 const (
-	monitorMII monitor = iota // miimon: what the link itself says
-	monitorARP                // arp_interval: whether targets are heard
+	monitorMII   monitor = iota // miimon: what the link itself says
+	monitorARP                  // arp_interval: whether targets are heard
+	monitorProbe                // probe_interval: whether another bond hears us, and is heard
 	numMonitors
 )
 
-var monitorNames = [numMonitors]string{"mii", "arp"}
+var monitorNames = [numMonitors]string{"mii", "arp", "probe"}
 
 // noOpinion is the verdict of a monitor that cannot tell.
 const noOpinion linkState = 0xff
@@ -97,6 +98,9 @@ func (c *config) monitors() (on monitorSet) {
 	}
 	if c.arp.interval > 0 {
 		on |= 1 << monitorARP
+	}
+	if c.probeInterval > 0 {
+		on |= 1 << monitorProbe
 	}
 	return on
 }

@@ -80,13 +80,13 @@ const maxRatio = 16
 const sequenceWindow = 1024
 
 // detection is for how long a peer may be silent: Missed of the longer interval,
-// and a quarter for what the last one may be late.
+// and an eighth of it for what the last one may be late.
 func (m *Monitor) detection(p *peer) time.Duration {
 	d := m.cfg.Interval
 	if p != nil {
 		d = max(d, p.interval)
 	}
-	return time.Duration(m.cfg.Missed)*d + d/4
+	return time.Duration(m.cfg.Missed)*d + d/8
 }
 
 // listen takes in a hello of a peer that is known.
