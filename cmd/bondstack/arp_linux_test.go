@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/bonding/probe"
+	"bondstack/link/linktest"
+	"bondstack/link/netnstest"
+	"bondstack/link/packet"
+)
+
+// arpLAN is a lan with a bond in active-backup whose ARP monitor asks the
+// kernel, and a stranger at the same bridge.
+type arpLAN struct {
+	*lan
+	bond     *bonding.Bond
+	stranger *packet.Endpoint
+}
+
+func newARPLAN(t *testing.T, o bonding.Options) *arpLAN {
+	t.Helper()
+	l := newLAN(t)
+	stranger := netnstest.New(t)
+	netnstest.Veth(t, stranger, "x0", l.far, "x1")
+	l.far.Run("ip", "link", "set", "x1", "master", "br0")
+	a := &arpLAN{lan: l}
+	var err error
+	stranger.Do(func() { a.stranger, err = packet.New("x0", packet.Options{}) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.stranger.Close)
+	o.Mode, o.ARPInterval = bonding.ActiveBackup, 100*time.Millisecond
+	a.bond, _ = l.host(o, slaveSpec{name: "s0", kind: "packet"}, slaveSpec{name: "s1", kind: "packet"})
+	a.await("both slaves to be up", func(s bonding.Status) bool { return up(s, 0) && up(s, 1) && s.ActiveSlave != "" })
+	return a
+}
+
+func up(s bonding.Status, slave int) bool { return s.Slaves[slave].MIIStatus == "up" }
+
+// await waits for the status to be as it has to become.
+func (a *arpLAN) await(what string, ok func(bonding.Status) bool) {
+	a.t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		s := a.bond.Status()
+		if ok(s) {
+			return
+		}
+		if time.Now().After(end) {
+			a.t.Fatalf("waited for %s; active is %q, slaves are %+v", what, s.ActiveSlave, s.Slaves)
+		}
+	}
+}
+
+// noise has the stranger broadcast 1,000 frames a second for a time.
+func (a *arpLAN) noise(d time.Duration) {
+	a.t.Helper()
+	frames := make([][]byte, 10)
+	for i := range frames {
+		frames[i] = probe.ARPRequest(probe.MAC{2, 0, 0, 0, 9, 9}, netip.MustParseAddr("10.9.0.99"), netip.AddrFrom4([4]byte{10, 9, 0, byte(100 + i)}), nil)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
+		linktest.Write(a.stranger, frames...)
+	}
+}
+
+// block loses every frame that an interface sends, while its carrier stays: its
+// queue has no room for any frame.
+func block(ns *netnstest.Namespace, name string) {
+	ns.Run("tc", "qdisc", "add", "dev", name, "root", "handle", "1:", "tbf", "rate", "8bit", "burst", "10", "latency", "1ms")
+}
+
+func unblock(ns *netnstest.Namespace, name string) {
+	ns.Run("tc", "qdisc", "del", "dev", name, "root")
+}
+
+// The ARP monitor with a kernel as the peer: foreign broadcasts at 1,000 frames a
+// second cause no failure, and hide none; a link that is cut one way, either
+// way, with its carrier, is found, and so is its return; with the target dead
+// behind links that live no slave is active until it is back.
+func TestARPMonitorWithKernel(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		o    bonding.Options
+		// target takes the target away, or gives it back.
+		away, back []string
+	}{
+		{"IPv4", bonding.Options{ARPIPTargets: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, ARPValidate: bonding.ValidateAll},
+			[]string{"addr", "del", "10.9.0.1/24", "dev", "br0"}, []string{"addr", "add", "10.9.0.1/24", "dev", "br0"}},
+		{"IPv6", bonding.Options{NSIP6Targets: []netip.Addr{netip.MustParseAddr("fd00:9::1")}, ARPValidate: bonding.ValidateAll},
+			[]string{"addr", "del", "fd00:9::1/64", "dev", "br0"}, []string{"addr", "add", "fd00:9::1/64", "dev", "br0", "nodad"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if os.Geteuid() != 0 {
+				t.Skip("needs root: makes network namespaces")
+			}
+			a := newARPLAN(t, tt.o)
+			a.noise(2 * time.Second)
+			for _, s := range a.bond.Status().Slaves {
+				if s.LinkFailureCount != 0 || s.MIIStatus != "up" {
+					t.Errorf("in noise slave %s failed %d times and is %s", s.Name, s.LinkFailureCount, s.MIIStatus)
+				}
+			}
+			for _, outward := range []bool{true, false} {
+				s := a.bond.Status()
+				active := 0
+				if s.ActiveSlave == "s1" {
+					active = 1
+				}
+				ns, name := a.far, fmt.Sprintf("p%d", active)
+				if outward {
+					ns, name = a.near, s.ActiveSlave
+				}
+				block(ns, name)
+				start := time.Now()
+				go a.noise(time.Second)
+				other := fmt.Sprintf("s%d", 1-active)
+				a.await("the failover", func(s bonding.Status) bool { return s.ActiveSlave == other })
+				t.Logf("cut outward %t: failover after %v", outward, time.Since(start).Round(time.Millisecond))
+				if u := a.bond.Status().Slaves[active].Usable; !u {
+					t.Errorf("the cut took the carrier")
+				}
+				unblock(ns, name)
+				a.await("the slave's return", func(s bonding.Status) bool { return up(s, active) })
+			}
+			a.far.Run("ip", tt.away...)
+			a.await("the loss of the target", func(s bonding.Status) bool { return s.ActiveSlave == "" && !s.Carrier })
+			a.noise(500 * time.Millisecond)
+			if s := a.bond.Status(); s.ActiveSlave != "" {
+				t.Errorf("noise makes %s active", s.ActiveSlave)
+			}
+			a.far.Run("ip", tt.back...)
+			a.await("the return of the target", func(s bonding.Status) bool { return s.ActiveSlave != "" && up(s, 0) && up(s, 1) })
+		})
+	}
+}
