@@ -64,7 +64,7 @@ type watchedSlave struct {
 	slave    *slave
 	evidence *evidence
 	mac48    uint64
-	active   bool
+	active   bool // or of a mode in which each slave is probed
 	validate bool
 	filter   bool
 }
@@ -160,7 +160,7 @@ func (b *Bond) watch() *arpWatch {
 		}
 		validate := c.validate.covers(s.backup)
 		w.slaves[s.slot] = watchedSlave{slave: s, evidence: s.evidence, mac48: mac48([]byte(s.mac)),
-			active: !s.backup, validate: validate, filter: !validate && c.validate.filters()}
+			active: !s.backup || b.config.mode != ActiveBackup, validate: validate, filter: !validate && c.validate.filters()}
 	}
 	return w
 }
