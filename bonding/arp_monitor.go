@@ -206,8 +206,7 @@ func (b *Bond) settleByEvidence(proposals []linkState, now instant) {
 	for i, s := range b.slaves {
 		changed = changed || proposals[i] != s.link
 		if proposals[i] == linkDown && s.link != linkDown {
-			b.failovers.why = CauseARP
-			s.loss.at, s.loss.told = max(s.lastRx, 0), false
+			s.loss = loss{seen: s.loss.seen, at: max(s.lastRx, 0), why: CauseARP}
 		}
 	}
 	if changed {

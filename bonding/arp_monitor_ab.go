@@ -17,7 +17,9 @@ func (b *Bond) passActiveBackup(t arpTiming, now instant) {
 		case next == linkUp:
 			b.endTrial(nil)
 		case next == linkFail:
-			s.setInactive()
+			if s != b.active { // another monitor may have made it that
+				s.setInactive()
+			}
 			b.dirty = true
 			if b.active != nil {
 				m.candidate = nil

@@ -158,6 +158,8 @@ func (b *Bond) causeOf(s *slave, to []*slave, why FailoverCause) FailoverCause {
 		return CauseDrain
 	case s.standsBack:
 		return CauseBackOff
+	case s.loss.why != "" && s.link == linkDown:
+		return s.loss.why
 	case why != "":
 		return why
 	case b.config.mode == IEEE8023AD:
@@ -188,7 +190,7 @@ func (l *failoverLog) add(b *Bond, from *slave, to []*slave, cause FailoverCause
 			r.start, r.lostSince = last.start, last.lostSince
 		}
 	}
-	if cause.lost() && from.loss.at != 0 {
+	if from != nil && cause.lost() && from.loss.at != 0 {
 		r.start = from.loss.at
 	}
 	if cause == CauseARP && b.lastEvidence(from) > 0 {
@@ -296,6 +298,8 @@ type loss struct {
 	seen instant // the last pass that found it good
 	at   instant // the beginning of the loss
 	told bool    // the link told of it
+	// why is the cause where a monitor found it that asks others than the link.
+	why FailoverCause
 }
 
 // noteLoss keeps when a slave's link was good for the last time.

@@ -118,10 +118,14 @@ func (b *Bond) view(s *slave, m monitor) linkState {
 // from all the verdicts.
 func (b *Bond) say(s *slave, m monitor, l linkState) linkState {
 	s.verdicts[m] = l
-	if next, ok := s.verdicts.combine(b.config.monitors(), b.config.rule); ok {
-		return next
+	next, ok := s.verdicts.combine(b.config.monitors(), b.config.rule)
+	switch inUse := s.link == linkUp || s == b.active; {
+	case !ok:
+		return s.link
+	case next == linkBack && inUse:
+		return linkDown // it was in use: one monitor's updelay is no reason to go on, once the others gave it up
 	}
-	return s.link
+	return next
 }
 
 // judge is say for one slave, with all that follows from it.
