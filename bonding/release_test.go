@@ -46,7 +46,9 @@ func hammer(b *bonding.Bond, n int) (stop func() int64) {
 		wg.Go(func() {
 			var list stack.PacketBufferList
 			for i := range 1 + g%4*5 {
-				list.PushBack(linktest.Packet(linktest.Flow4(g*100 + i).UDP([]byte{byte(i)})))
+				f := linktest.Flow4(g*100 + i)
+				f.SrcMAC = b.LinkAddress()
+				list.PushBack(linktest.Packet(f.UDP([]byte{byte(i)})))
 			}
 			defer list.DecRef()
 			for !end.Load() {

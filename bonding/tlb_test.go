@@ -490,3 +490,49 @@ func TestTLBUnknownSpeed(t *testing.T) {
 		t.Errorf("slaves of 1000, unknown and 100 Mb/s sent %s", got)
 	}
 }
+
+// A drained slave's flows go by others at once, and if it was the active one,
+// which still receives for a second, the bond's address moves; nothing is lost.
+func TestTLBDrain(t *testing.T) {
+	r := tlbRig(t, bonding.Options{}, 1000, 1000, 1000)
+	r.send(30)
+	r.quiet()
+	if err := r.Drain("eth0"); err != nil {
+		t.Fatal(err)
+	}
+	r.wantActive("eth0 is drained", "eth1")
+	r.wantLearning("eth0 is drained", "eth1 ee:00")
+	r.send(30)
+	if got := r.sent("eth0", "eth1", "eth2"); got[0] != 0 || got[1] < 10 || got[2] < 10 {
+		t.Errorf("eth0 is drained: slaves sent %v", got)
+	}
+	for _, tt := range []struct {
+		wait int
+		want string
+	}{{0, "[1 1 0]"}, {1001, "[0 1 0]"}} {
+		r.ms(tt.wait)
+		var got []int
+		for i := range 3 {
+			r.links[fmt.Sprintf("eth%d", i)].Inject(r.toBond(1))
+			got = append(got, len(r.up.Drain()))
+		}
+		if fmt.Sprint(got) != tt.want {
+			t.Errorf("%d ms after the drain slaves receive %v, want %s", tt.wait, got, tt.want)
+		}
+	}
+	if err := r.Undrain("eth0"); err != nil {
+		t.Fatal(err)
+	}
+	r.ms(20_000)
+	r.quiet()
+	r.send(30)
+	r.ms(10_000)
+	r.quiet()
+	r.send(30)
+	if got := fmt.Sprint(r.sent("eth0", "eth1", "eth2")); got != "[10 10 10]" {
+		t.Errorf("eth0 is back: slaves sent %s", got)
+	}
+	if got := r.Status().Counters.TxDropped; got != 0 {
+		t.Errorf("%d frames were dropped", got)
+	}
+}

@@ -92,7 +92,7 @@ func TestTurmoil(t *testing.T) {
 				b.Status()
 				b.LinkState()
 				b.SetMTU(uint32(1400 + rnd.IntN(100)))
-				b.SetLinkAddress(tcpip.LinkAddress([]byte{2, 0, 0, 0, 7, byte(rnd.IntN(4))}))
+				b.SetLinkAddress(tcpip.LinkAddress([]byte{2, 0, 0, 0, 7 * byte(rnd.IntN(2)), byte(rnd.IntN(4))})) // at times a slave's own
 			})
 			for round := range 1000 {
 				i := 1 + round%3

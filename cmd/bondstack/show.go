@@ -113,6 +113,7 @@ func (st *instanceStatus) text() string {
 		fmt.Fprintf(t, "%s\t-\tabsent\t\t\t\t\t\t\t\n", name)
 	}
 	t.Flush()
+	b.WriteString(balanceText(&st.Status))
 	if len(st.Failovers) > 0 {
 		fmt.Fprintln(&b, "\nfailovers, the latest first:")
 	}
