@@ -62,9 +62,11 @@ func flowMayBalance(frame []byte, own uint64) (yes, complete bool) {
 	if frame[0]&1 != 0 || mac48(frame[6:]) != own {
 		return false, true
 	}
-	switch protocol, payload := network(frame); protocol {
-	case 0:
+	protocol, payload := network(frame)
+	if payload == nil {
 		return false, false
+	}
+	switch protocol {
 	case header.IPv4ProtocolNumber:
 		return true, true
 	case header.IPv6ProtocolNumber:
@@ -74,7 +76,7 @@ func flowMayBalance(frame []byte, own uint64) (yes, complete bool) {
 }
 
 // network returns a frame's protocol and what follows it, behind up to two
-// tags; zero where the frame is cut off before.
+// tags; nil where the frame is cut off before.
 func network(frame []byte) (tcpip.NetworkProtocolNumber, []byte) {
 	for tags := 0; ; tags++ {
 		at := etherTypeOffset + tags*vlanTag
