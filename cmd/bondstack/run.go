@@ -30,6 +30,10 @@ KIND is packet (the default) or fdbased, gVisor's own endpoint; only the first
 colon separates it from the NAME. A slave that is not there does not stop the
 rest: it joins when it appears.
 
+A VLAN device is a further interface of the stack, with frames that have a tag:
+--vlan 5=10.5.0.2/24 for 802.1Q, --vlan 802.1ad:7/5=10.75.0.2/24 for VLAN 5 in the
+service VLAN 7, --vlan 5@3 for priority 3.
+
 Options of the bond are set with -o by their Linux names, all of them or none.
 Services run on the bonded stack:
   --serve echo:PORT        sends back what it receives
@@ -52,6 +56,7 @@ type runSettings struct {
 	options  map[string]string
 	bond     bonding.Options
 	host     stack.HostOptions
+	vlans    []vlanSpec
 	services []service
 	forwards []forward
 	control  string
@@ -83,6 +88,7 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	options := fs.StringArrayP("option", "o", nil, "an option of the bond, `NAME=VALUE`; may be given again")
 	addresses := fs.StringArray("address", nil, "an address of the stack, `CIDR`; may be given again")
 	gateways := fs.StringArray("gateway", nil, "a router, `IP`; one for each of IPv4 and IPv6")
+	vlans := fs.StringArray("vlan", nil, "a VLAN device of the stack, `[802.1ad:]ID[@PRIORITY][/...][=CIDR,...]`; may be given again")
 	mac := fs.String("mac", "", "the bond's `MAC` address (default that of the first slave)")
 	mtu := fs.Uint32("mtu", 0, "the bond's MTU, `N` bytes (default that of the first slave)")
 	name := fs.String("name", "bond0", "the bond's `NAME`")
@@ -105,6 +111,7 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	f.each("--address", *addresses, s.parseAddress)
 	f.add("--address", given(*addresses, "--address 10.0.0.2/24"))
 	f.each("--gateway", *gateways, s.parseGateway)
+	f.each("--vlan", *vlans, s.parseVLAN)
 	f.add("--mac", s.parseMAC(*mac))
 	f.each("--serve", *serve, s.parseService)
 	f.each("--forward", *forwards, s.parseForward)
@@ -254,7 +261,7 @@ func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 	if err := b.SetOptions(forSlaves); err != nil {
 		return err
 	}
-	h, err := stack.NewHost(b, s.host)
+	h, err := s.newHost(b)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type Device struct {
 	trunk      *Trunk
 	tag        link.VLANTag
 	path       []*Device // those whose tags its frames have, itself the last
+	reserve    uint32
 	priority   uint8
 	priorityOf func(*stack.PacketBuffer) uint8
 
@@ -63,13 +64,13 @@ func (d *Device) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 }
 
 // MTU is the device's own, or the link's where that is less, or where it has
-// none. It implements stack.LinkEndpoint.
+// none, less Options.MTUReserve. It implements stack.LinkEndpoint.
 func (d *Device) MTU() uint32 {
 	below := d.trunk.base.MTU()
 	if own := d.mtu.Load(); own != 0 {
 		return min(own, below)
 	}
-	return below
+	return max(below, minMTU+d.reserve) - d.reserve
 }
 
 // SetMTU gives the device an MTU of its own. What is less than 68 or more than

@@ -404,6 +404,9 @@ func TestMTU(t *testing.T) {
 		}
 	}
 	want("at first", 2000, 1800)
+	if got := add(t, trunk, q(3), vlan.Options{MTUReserve: 4}).MTU(); got != 1996 {
+		t.Errorf("with a reserve of 4 the MTU is %d, want 1996", got)
+	}
 	trunk.SetMTU(1500)
 	want("a smaller link", 1500, 1500)
 	r.SetMTU(2000)
@@ -440,6 +443,7 @@ func TestErrors(t *testing.T) {
 		{link.VLANTag{Protocol: 0x9100, ID: 5}, vlan.Options{}, "VLAN protocol 0x9100 is not known"},
 		{q(6), vlan.Options{MTU: 1501}, "MTU 1501 is out of range: allowed are 68 to 1500"},
 		{q(6), vlan.Options{MTU: 67}, "MTU 67"},
+		{q(6), vlan.Options{MTUReserve: 65}, "MTU reserve 65 is out of range: allowed are 0 to 64"},
 		{q(6), vlan.Options{Priority: 8}, "priority 8 is out of range: allowed are 0 to 7"},
 		{q(6), vlan.Options{LinkAddress: "\x01\x00\x00\x00\x00\x01"}, "cannot be a device's"},
 		{q(6), vlan.Options{LinkAddress: "x"}, "cannot be a device's"},

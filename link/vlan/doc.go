@@ -26,5 +26,5 @@
 // bond on a VLAN device with the same tag is refused, since its frames could not
 // be told from those of the lower one. A link whose kernel takes only frames of
 // its own MTU, as packet sockets do for frames with two tags or an 802.1ad tag,
-// needs a smaller MTU on the device. Priorities of received frames are not used.
+// needs Options.MTUReserve. Priorities of received frames are not used.
 package vlan

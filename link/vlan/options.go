@@ -16,6 +16,11 @@ type Options struct {
 	// MTU is in bytes, 68 up to the MTU of the link below, and never more than
 	// that has at the time. Default: the link's.
 	MTU uint32
+	// MTUReserve is by how many bytes the default MTU is less than the link's:
+	// room for tags that a link does not take beyond its MTU, such as packet
+	// sockets with any but one 802.1Q tag (Linux reduces the MTU of a VLAN
+	// device on a device without room). Default 0.
+	MTUReserve uint32
 	// Priority is the priority of the frames sent (the tag's PCP, IEEE 802.1Q,
 	// clause 6.9.3), 0 to 7. Default 0.
 	Priority uint8
@@ -30,12 +35,18 @@ type Options struct {
 // minMTU is the least that IPv4 allows (RFC 791).
 const minMTU = 68
 
+// maxMTUReserve is room for more tags than a frame can have.
+const maxMTUReserve = 64
+
 // validate checks what does not depend on the link below.
 func (o Options) validate() error {
 	if o.LinkAddress != "" {
 		if err := checkAddress(o.LinkAddress); err != nil {
 			return err
 		}
+	}
+	if o.MTUReserve > maxMTUReserve {
+		return fmt.Errorf("MTU reserve %d is out of range: allowed are 0 to %d", o.MTUReserve, maxMTUReserve)
 	}
 	if o.Priority > 7 {
 		return fmt.Errorf("priority %d is out of range: allowed are 0 to 7", o.Priority)

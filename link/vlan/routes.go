@@ -76,6 +76,9 @@ func (d *Device) UseRoutes(r link.Routes) (cancel func()) { return d.trunk.useRo
 type given struct{ link.Routes }
 
 func (t *Trunk) useRoutes(u *upper, r link.Routes) (cancel func()) {
+	if r == nil {
+		return none
+	}
 	mine := &given{r}
 	t.change(func() { u.routes = mine })
 	t.route()

@@ -107,7 +107,7 @@ func (t *Trunk) add(tag link.VLANTag, o Options) (*Device, error) {
 			return nil, err
 		}
 	}
-	d := &Device{trunk: t, tag: tag, priority: o.Priority, priorityOf: o.PriorityOf}
+	d := &Device{trunk: t, tag: tag, reserve: o.MTUReserve, priority: o.Priority, priorityOf: o.PriorityOf}
 	d.mtu.Store(o.MTU)
 	d.path = append(slices.Clone(t.path), d)
 	if err := t.join(d); err != nil {

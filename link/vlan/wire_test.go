@@ -12,6 +12,16 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
+// writePacket writes one packet.
+func writePacket(tb testing.TB, ep stack.LinkEndpoint, pkt *stack.PacketBuffer) {
+	tb.Helper()
+	var list stack.PacketBufferList
+	list.PushBack(pkt)
+	if n, err := ep.WritePackets(list); n != 1 || err != nil {
+		tb.Errorf("WritePackets() = %d, %v", n, err)
+	}
+}
+
 // A wire passes GSO packets with one and two tags whole, and completes their
 // checksums where it has to.
 func TestWireTakesTaggedGSO(t *testing.T) {
@@ -40,9 +50,7 @@ func TestWireTakesTaggedGSO(t *testing.T) {
 				{inner, linktest.VLAN(linktest.VLAN(whole, 0x8100, 5), 0x88a8, 7)},
 			} {
 				pkt := linktest.GSOPacket(whole, 1000)
-				var list stack.PacketBufferList
-				list.PushBack(pkt)
-				tt.ep.WritePackets(list)
+				writePacket(t, tt.ep, pkt)
 				pkt.DecRef()
 				got := sink.Drain()
 				if len(got) != 1 || got[0].GSO.MSS != 1000 || got[0].GSO.NeedsCsum != (corrupt == 0) {
