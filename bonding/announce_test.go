@@ -15,7 +15,6 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
-	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // listen has the rig note each announcement: how many milliseconds after start,
@@ -202,7 +201,7 @@ func TestCancelAnnouncements(t *testing.T) {
 	}
 }
 
-// Hosts on the bond and on a VLAN device announce each of their addresses from
+// A host on the bond and a VLAN device of it announces each of its addresses from
 // the new active slave, tagged for the VLAN, on failover and on failback, and
 // nothing on the old one (A13).
 func TestHostAnnounces(t *testing.T) {
@@ -216,18 +215,18 @@ func TestHostAnnounces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, nic := range []struct {
-			link      stack.LinkEndpoint
-			addresses []netip.Prefix
-		}{
-			{trunk, []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.0.1.1/24"), netip.MustParsePrefix("fd00::1/64")}},
-			{device, []netip.Prefix{netip.MustParsePrefix("10.0.2.1/24"), netip.MustParsePrefix("fd00:2::1/64")}},
-		} {
-			h, err := netstack.NewHost(nic.link, netstack.HostOptions{Clock: r.clock, DADTransmits: -1, Addresses: nic.addresses})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer h.Close()
+		h, err := netstack.NewHost(trunk, netstack.HostOptions{
+			Clock: r.clock, DADTransmits: -1,
+			Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24"), netip.MustParsePrefix("10.0.1.1/24"), netip.MustParsePrefix("fd00::1/64")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		if _, err := h.AddLink("bond0.10", device, netstack.LinkOptions{
+			Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.2.1/24"), netip.MustParsePrefix("fd00:2::1/64")},
+		}); err != nil {
+			t.Fatal(err)
 		}
 		r.ms(10_000)
 		for _, tt := range []struct{ do, old, new string }{{"eth0 down", "eth0", "eth1"}, {"eth0 up", "eth1", "eth0"}} {

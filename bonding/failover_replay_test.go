@@ -198,18 +198,16 @@ func ip(b []byte) netip.Addr {
 	return a
 }
 
-// addHost gives a link of the bond's to a host with addresses that Linux had.
-func (r *failoverReplay) addHost(link stack.LinkEndpoint, addresses ...string) {
+// addHost gives a link of the bond's to a host with the addresses that Linux had.
+func (r *failoverReplay) addHost(link stack.LinkEndpoint) *netstack.Host {
 	r.tb.Helper()
-	o := netstack.HostOptions{Clock: r.clock}
-	for _, a := range addresses {
-		o.Addresses = append(o.Addresses, netip.MustParsePrefix(a))
-	}
-	h, err := netstack.NewHost(link, o)
+	h, err := netstack.NewHost(link, netstack.HostOptions{Clock: r.clock,
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"), netip.MustParsePrefix("fd00:1::2/64")}})
 	if err != nil {
 		r.tb.Fatal(err)
 	}
 	r.tb.Cleanup(func() { h.Close() })
+	return h
 }
 
 // fail_over_mac=active: the same announcements with the same addresses, in the
@@ -219,7 +217,7 @@ func (r *failoverReplay) addHost(link stack.LinkEndpoint, addresses ...string) {
 func TestReplayFailOverMAC(t *testing.T) {
 	r := newFailoverReplay(t, "fail-over-mac", 5*time.Second, bonding.Options{Mode: bonding.ActiveBackup, MIIMon: 50 * time.Millisecond,
 		FailOverMAC: bonding.FailOverMACActive, Primary: "eth0"})
-	r.addHost(r.Bond, "10.1.0.2/24", "fd00:1::2/64")
+	r.addHost(r.Bond)
 	r.run()
 	linux := slices.DeleteFunc(slices.Clone(r.linux), func(f sentFrame) bool {
 		return strings.Contains(f.what, "ARP 1 from") && strings.Contains(f.what, "10.1.0.11")
@@ -254,8 +252,10 @@ func TestReplayFailover(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.addHost(trunk, "10.1.0.2/24", "fd00:1::2/64")
-	r.addHost(device, "10.2.0.2/24")
+	h := r.addHost(trunk)
+	if _, err := h.AddLink("bond0.10", device, netstack.LinkOptions{Addresses: []netip.Prefix{netip.MustParsePrefix("10.2.0.2/24")}}); err != nil {
+		t.Fatal(err)
+	}
 	r.run()
 	for _, tagged := range []bool{false, true} {
 		announced := map[bool]int{false: 3, true: 2}[tagged]
