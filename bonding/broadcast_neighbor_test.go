@@ -173,3 +173,38 @@ func TestBroadcastNeighborDoesNotAllocate(t *testing.T) {
 		pkts.Reset()
 	}
 }
+
+// What broadcast_neighbor costs those that it does not mean: xor is the same
+// write without it.
+func BenchmarkBroadcastNeighbor(b *testing.B) {
+	bond, err := bonding.New(bonding.Options{Mode: bonding.BalanceXOR})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer bond.Close()
+	for _, name := range []string{"eth0", "eth1"} {
+		if err := bond.Enslave(name, linktest.NewNull(linktest.NullOptions{Address: macOf(name)}), bonding.SlaveOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	f := linktest.Flow4(1)
+	for _, frame := range []struct {
+		name  string
+		bytes []byte
+	}{{"UDP", f.UDP(nil)}, {"ARP", f.ARPRequest()}} {
+		pkts := linktest.Packets(frame.bytes)
+		defer pkts.Reset()
+		b.Run("xor/"+frame.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				bonding.WriteXOR(bond, pkts)
+			}
+		})
+		b.Run("broadcast_neighbor/"+frame.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				bonding.WriteBroadcastNeighbor(bond, pkts)
+			}
+		})
+	}
+}

@@ -7,3 +7,8 @@ import "gvisor.dev/gvisor/pkg/tcpip/stack"
 func WriteBroadcastNeighbor(b *Bond, pkts stack.PacketBufferList) {
 	writeBroadcastNeighbor(b.snap.Load(), pkts, 0)
 }
+
+// WriteXOR is the same without broadcast_neighbor.
+func WriteXOR(b *Bond, pkts stack.PacketBufferList) {
+	writeBalanceXOR(b.snap.Load(), pkts, 0)
+}

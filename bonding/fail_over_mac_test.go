@@ -3,11 +3,13 @@ package bonding_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"bondstack/bonding"
 	"bondstack/link/linktest"
+	bondstack "bondstack/stack"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -360,6 +362,43 @@ func TestDrainWithFailOverMAC(t *testing.T) {
 		r.do("-eth0")
 		if got := eth0.Calls().Filter; len(got) != 0 || eth0.LinkAddress() != macOf("eth0") {
 			t.Errorf("fail_over_mac %s: a slave released while drained lets %v through, has %s", policy, got, eth0.LinkAddress())
+		}
+	}
+}
+
+// A table of devices tells of the new addresses: of the bond's with active, of
+// the slaves' with follow.
+func TestFailOverMACOfDevices(t *testing.T) {
+	for policy, want := range map[bonding.FailOverMAC][]string{
+		bonding.FailOverMACActive: {"b0 " + macOf("eth1").String()},
+		bonding.FailOverMACFollow: {"eth0 " + macOf("eth1").String(), "eth1 " + macOf("eth0").String()},
+	} {
+		r := newDeviceRig(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: policy}, 2)
+		r.Attach(nil)
+		dev, err := r.devices.Add(bondstack.NewDevice{Name: "b%d", Link: r.Bond, Unattached: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Attach(r.up)
+		w := r.devices.Watch(100)
+		r.do("active_slave=eth1")
+		r.devices.Delete(dev.Index())
+		var got []string
+		for {
+			e, err := w.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == bondstack.DeviceDeleted {
+				break
+			}
+			if e.Kind == bondstack.DeviceAddress {
+				got = append(got, e.Device.Name()+" "+e.Address.String())
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("fail_over_mac %s: told %v, want %v", policy, got, want)
 		}
 	}
 }

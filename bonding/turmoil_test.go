@@ -39,10 +39,18 @@ func (f *moody) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 // race detector sees the rest; here no call may fail that should not, and the
 // bond works afterwards and closes.
 func TestTurmoil(t *testing.T) {
+	list := []bonding.Options{
+		{Mode: bonding.ActiveBackup, FailOverMAC: bonding.FailOverMACActive},
+		{Mode: bonding.ActiveBackup, FailOverMAC: bonding.FailOverMACFollow},
+	}
 	for _, m := range recoveryModes {
-		t.Run(m.mode.String(), func(t *testing.T) {
+		list = append(list, bonding.Options{Mode: m.mode})
+	}
+	for _, o := range list {
+		t.Run(fmt.Sprint(o.Mode, ",", o.FailOverMAC), func(t *testing.T) {
 			linktest.CheckGoroutines(t)
-			b, err := bonding.New(bonding.Options{Mode: m.mode, MIIMon: time.Millisecond, XmitHashPolicy: xmithash.Layer34, RxDedup: bonding.DedupOn})
+			o.MIIMon, o.XmitHashPolicy, o.RxDedup = time.Millisecond, xmithash.Layer34, bonding.DedupOn
+			b, err := bonding.New(o)
 			if err != nil {
 				t.Fatal(err)
 			}
