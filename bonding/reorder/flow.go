@@ -3,8 +3,7 @@ package reorder
 import "math/bits"
 
 const (
-	// maxAge is how many hold times a frame waits at most while the place moves
-	// on.
+	// maxAge is how many hold times a frame waits at most while the links go on.
 	maxAge = 10
 	// maxHeld bounds the frames that a flow holds, and so the search for one's
 	// place. It is the window of a fast connection in frames of 1,500 bytes.
@@ -163,10 +162,10 @@ func (f *flow) settle(why reason, now uint32, c *Counters) {
 	}
 }
 
-// expire ends a wait in which the place has stood still for the hold time: the
-// links that are silent are out of use, for settle to see. A frame that is too
-// old goes on in any case, with those before it.
-func (f *flow) expire(now uint32, c *Counters) {
+// expire ends a wait in which the place has stood still for the hold time: those
+// of the quiet links that it waits for are out of use, for settle to see. A frame
+// that is too old goes on in any case, with those before it.
+func (f *flow) expire(now uint32, quiet uint16, c *Counters) {
 	if f.held.first == nil {
 		return
 	}
@@ -174,10 +173,12 @@ func (f *flow) expire(now uint32, c *Counters) {
 	for old != nil && now-old.tick < maxAge*ticksPerHold {
 		old = old.prev
 	}
-	if old == nil && now-f.since < ticksPerHold {
-		return
+	switch {
+	case old != nil:
+		f.dismiss(f.lagging())
+	case now-f.since >= ticksPerHold:
+		f.dismiss(f.lagging() & quiet)
 	}
-	f.dismissSilent()
 	for old != nil {
 		if f.held.first == old {
 			old = nil
@@ -208,22 +209,31 @@ func (f *flow) releaseAll(why reason, c *Counters) {
 	}
 }
 
-// dismissSilent takes the links out of use that have delivered nothing from
-// behind the gap. The first time one comes back with its next new piece; after
-// that it needs ever more of them.
-func (f *flow) dismissSilent() {
+// lagging returns the links in use that have delivered nothing from behind the
+// gap at the flow's place.
+func (f *flow) lagging() (links uint16) {
 	for m := f.inUse; m != 0; m &= m - 1 {
 		if link := bits.TrailingZeros16(m); !precedes(f.next, f.last[link]) {
-			f.inUse &^= 1 << link
+			links |= 1 << link
 		}
 	}
+	return links
+}
+
+// dismiss takes links out of use. The first time one comes back with its next new
+// piece; after that it needs ever more of them.
+func (f *flow) dismiss(links uint16) {
+	if links == 0 {
+		return
+	}
+	f.inUse &^= links
 	f.patience = 1<<f.strikes - 1
 	f.strikes = min(f.strikes+1, maxStrikes)
 }
 
 // overflow gives up the gap before a piece that there is no room for.
 func (f *flow) overflow(seg *segment, c *Counters) {
-	f.dismissSilent()
+	f.dismiss(f.lagging())
 	f.releaseAll(noRoom, c)
 	c.overflow.Add(1)
 	if precedes(f.next, seg.end) {

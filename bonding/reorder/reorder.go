@@ -37,9 +37,10 @@
 //
 // # Bounds
 //
-// A flow's place stands still for Options.Hold at most. While it moves on, since
-// the link that lags behind delivers piece after piece, the others' frames may
-// wait for longer: as long as the lag, but ten hold times at most. A timer runs
+// A flow does not wait for a link that has been quiet for Options.Hold. While the
+// link delivers frames, of this flow or of others, it may only lag behind, and
+// the frames of the others wait for longer: as long as the lag, but ten hold
+// times at most. A timer runs
 // at four times the rate of Hold while something waits, so the clock is read by
 // no frame. Waiting frames take at most Options.Bytes of memory; a frame that
 // there is no room for ends its flow's wait.
@@ -91,8 +92,8 @@ type Options struct {
 	Deliver func(*stack.PacketBuffer)
 	// Clock times Hold. Nil is the real clock.
 	Clock tcpip.Clock
-	// Hold is how long a flow may wait for the next piece. A frame waits ten
-	// times as long at most, while the flow moves on. 0 means 10 ms.
+	// Hold is how long a flow waits for a link that delivers nothing. A frame
+	// waits ten times as long at most. 0 means 10 ms.
 	Hold time.Duration
 	// Bytes is how much memory waiting frames may take. 0 means 32 MiB.
 	Bytes int
@@ -116,7 +117,8 @@ type Stage struct {
 	maxBytes int64
 	table    table
 
-	seen   atomic.Uint32 // links that have delivered anything
+	seen   atomic.Uint32           // links that have delivered anything
+	active [MaxLinks]atomic.Uint32 // the tick at which each did so last
 	closed atomic.Bool
 	ticker ticker
 
@@ -159,9 +161,7 @@ func (s *Stage) Receive(link int, pkt *stack.PacketBuffer) {
 		s.deliver(pkt)
 		return
 	}
-	if bit := uint32(1) << link; s.seen.Load()&bit == 0 {
-		s.seen.Or(bit)
-	}
+	s.note(link)
 	if !seg.parse(pkt) {
 		s.deliver(pkt)
 		return
@@ -176,6 +176,17 @@ func (s *Stage) Receive(link int, pkt *stack.PacketBuffer) {
 	}
 	s.takeLocked(set, f, link, &seg, pkt)
 	set.mu.Unlock()
+}
+
+// note takes note of a link having delivered a frame. It seldom writes: ticks are
+// few.
+func (s *Stage) note(link int) {
+	if bit := uint32(1) << link; s.seen.Load()&bit == 0 {
+		s.seen.Or(bit)
+	}
+	if now := s.ticker.now.Load(); s.active[link].Load() != now {
+		s.active[link].Store(now)
+	}
 }
 
 // takeLocked finds out whether a frame goes on now, and has it do so.

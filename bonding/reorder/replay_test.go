@@ -117,6 +117,14 @@ var replays = []struct {
 		+1500us -> .
 		B7 -> 7 8`,
 		counts: Counts{Held: 3, Filled: 3}},
+	{name: "so is one that is busy with other flows", steps: `
+		A0 B1 y:A0 -> 0 1 y:0
+		A3 -> .
+		+1500us y:B1 +1500us y:B2 +1500us y:B3 -> y:1 y:2 y:3
+		B2 -> 2 3
+		A5 -> .
+		y:B4 +2ms -> y:4 5`,
+		counts: Counts{Held: 2, Filled: 1, Expired: 1, Gaps: 1}},
 	{name: "but not for ever", steps: `
 		A0 B1 -> 0 1
 		A2 A4 A6 A8 A10 A12 A14 A16 A18 A20 A22 A24 A26 A28 A30 A32 -> 2

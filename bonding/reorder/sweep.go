@@ -2,14 +2,25 @@ package reorder
 
 // expire ends the waits that have been too long. It reports whether frames wait.
 func (s *Stage) expire(now uint32) (more bool) {
+	quiet := s.quiet(now)
 	for i := range s.table.sets {
 		set := &s.table.sets[i]
 		if !set.waiting.Load() {
 			continue
 		}
-		more = s.sweep(set, expired, func(f *flow) { f.expire(now, s.counters) }) || more
+		more = s.sweep(set, expired, func(f *flow) { f.expire(now, quiet, s.counters) }) || more
 	}
 	return more
+}
+
+// quiet returns the links that have delivered nothing for the hold time.
+func (s *Stage) quiet(now uint32) (links uint16) {
+	for link := range s.active {
+		if now-s.active[link].Load() >= ticksPerHold {
+			links |= 1 << link
+		}
+	}
+	return links
 }
 
 // sweep changes each flow of a set and delivers what no longer waits. It reports
