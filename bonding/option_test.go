@@ -176,8 +176,8 @@ var optionCases = []struct {
 	{name: "rx_reorder_bytes", in: "balance-rr", initial: "33554432",
 		accepts: map[string]string{"65536": "65536", "2147483647": "2147483647", "minval": "65536", "maxval": "2147483647", "default": "33554432"},
 		refuses: map[string]error{"65535": errInvalid, "0": errInvalid, "2147483648": errInvalid}},
-	{name: "rx_reorder_flows", in: "balance-rr", initial: "1024",
-		accepts: map[string]string{"4": "4", "65536": "65536", "minval": "4", "maxval": "65536", "default": "1024"},
+	{name: "rx_reorder_flows", in: "balance-rr", initial: "2048",
+		accepts: map[string]string{"4": "4", "65536": "65536", "minval": "4", "maxval": "65536", "default": "2048"},
 		refuses: map[string]error{"3": errInvalid, "0": errInvalid, "65537": errInvalid}},
 }
 

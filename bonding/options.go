@@ -138,7 +138,7 @@ type Options struct {
 	// [rx_reorder_bytes], 64 KiB to 2 GiB - 1. Default 32 MiB.
 	RxReorderBytes int
 	// RxReorderFlows is how many streams are known at once
-	// [rx_reorder_flows], 4 to 65536. Default 1024.
+	// [rx_reorder_flows], 4 to 65536: two a connection. Default 2048.
 	RxReorderFlows int
 	// ProbeInterval is the time between the hellos that two bonds exchange on
 	// each of their slaves, so as to find a failure in one direction too

@@ -24,6 +24,8 @@ type Counters struct {
 	late     atomic.Uint64
 	overflow atomic.Uint64
 	unknown  atomic.Uint64
+
+	staleAcks atomic.Uint64
 }
 
 // Counts are the values of Counters at one moment. All count frames, but for
@@ -54,6 +56,9 @@ type Counts struct {
 	// Unknown were passed on without a place in the table, since all flows that
 	// could have made room were being delivered.
 	Unknown uint64 `json:"unknown"`
+	// StaleAcks are pure acknowledgements that were dropped, since a newer one
+	// had come by another link.
+	StaleAcks uint64 `json:"stale_acks"`
 }
 
 // Counts returns the present values.
@@ -70,5 +75,7 @@ func (c *Counters) Counts() Counts {
 		Late:     c.late.Load(),
 		Overflow: c.overflow.Load(),
 		Unknown:  c.unknown.Load(),
+
+		StaleAcks: c.staleAcks.Load(),
 	}
 }

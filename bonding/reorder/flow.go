@@ -28,6 +28,9 @@ type flow struct {
 	live bool   // key is of a flow
 	used uint64 // when last, in the set's count
 
+	acks acks
+	// placed is whether the flow has a place: not before the first piece.
+	placed bool
 	// next is the place: the number of the first byte that is neither delivered
 	// nor given up.
 	next uint32
@@ -51,8 +54,11 @@ type flow struct {
 	delivering bool // a goroutine delivers, and takes what gets ready
 }
 
-// begin starts a flow anew at a place, with the links that it may come by.
-func (f *flow) begin(at uint32, links uint16) {
+// begin starts a flow anew at a place, with the links that it may come by. What
+// was held is ready.
+func (f *flow) begin(at uint32, links uint16, c *Counters) {
+	f.releaseAll(evicted, c)
+	f.placed = true
 	f.next, f.behind = at, 0
 	f.known, f.inUse = links, links
 	f.strikes, f.patience = 0, 0
@@ -63,18 +69,22 @@ func (f *flow) begin(at uint32, links uint16) {
 
 // place takes note of a piece that came by a link. It reports whether the piece
 // goes on now: because it continues the stream, whose place is moved, or because
-// it is behind the place. What waited for it becomes ready only by settle, since
+// it is behind the place. seen are the links that a new flow may come by. What
+// waited for it becomes ready only by settle, since
 // it comes after.
-func (f *flow) place(link int, seg *segment, c *Counters) bool {
-	if seg.begins || seg.seq-f.next > maxWindow && precedes(f.next, seg.seq) {
-		f.restart(seg.seq, c)
+func (f *flow) place(link int, seg *segment, seen uint16, c *Counters) bool {
+	if seg.begins || !f.placed || seg.seq-f.next > maxWindow && precedes(f.next, seg.seq) {
+		f.begin(seg.seq, seen, c)
+	}
+	if seg.begins {
+		f.acks = acks{}
 	}
 	f.heard(link, seg.end)
 	switch {
 	case !precedes(f.next, seg.end):
 		c.late.Add(1)
 		if f.behind++; f.behind > lostPlace {
-			f.restart(seg.end, c)
+			f.begin(seg.end, seen, c)
 		}
 	case !precedes(f.next, seg.seq):
 		f.next, f.behind = seg.end, 0
@@ -83,13 +93,6 @@ func (f *flow) place(link int, seg *segment, c *Counters) bool {
 		return false
 	}
 	return true
-}
-
-// restart has a flow go on from another place.
-func (f *flow) restart(at uint32, c *Counters) {
-	links := f.inUse | f.known
-	f.releaseAll(evicted, c)
-	f.begin(at, links)
 }
 
 // heard takes note of a link having delivered a piece of the flow.
@@ -244,7 +247,7 @@ func (f *flow) overflow(seg *segment, c *Counters) {
 // giveUp ends a flow.
 func (f *flow) giveUp(c *Counters) {
 	f.releaseAll(evicted, c)
-	f.live = false
+	f.live, f.placed, f.acks = false, false, acks{}
 }
 
 // gone takes links out of use for good.

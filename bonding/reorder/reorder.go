@@ -18,11 +18,15 @@
 // # Flows
 //
 // A flow is one direction of a TCP connection over IPv4 or IPv6, with its VLAN
-// tags. It begins with the first frame seen, at that frame's place. Frames
-// without a part of the sequence (pure acknowledgements) are never held: their
-// numbers only grow, and TCP takes no harm from an older one that comes late.
-// The table of flows is bounded; the flow that was used longest ago makes room,
+// tags. It begins with the first frame seen, at that frame's place. The table of flows is bounded; the flow that was used longest ago makes room,
 // and what it holds is delivered.
+//
+// # Acknowledgements
+//
+// Frames without a part of the sequence (pure acknowledgements) are never held:
+// nothing tells whether one is missing. One that is older than one that another
+// link has delivered says nothing new and is dropped, and counted: netstack takes
+// the window from whatever comes last, and would overrun its peer, or stop.
 //
 // # Links in use
 //
@@ -40,10 +44,10 @@
 // A flow does not wait for a link that has been quiet for Options.Hold. While the
 // link delivers frames, of this flow or of others, it may only lag behind, and
 // the frames of the others wait for longer: as long as the lag, but ten hold
-// times at most. A timer runs
-// at four times the rate of Hold while something waits, so the clock is read by
-// no frame. Waiting frames take at most Options.Bytes of memory; a frame that
-// there is no room for ends its flow's wait.
+// times at most. A timer runs at four times the rate of Hold while something
+// waits, so the clock is read by no frame. Waiting frames take at most
+// Options.Bytes of memory; a frame that there is no room for ends its flow's
+// wait.
 //
 // # Locks
 //
@@ -81,7 +85,7 @@ const MaxLinks = 16
 const (
 	DefaultHold  = 10 * time.Millisecond
 	DefaultBytes = 32 << 20
-	DefaultFlows = 1024
+	DefaultFlows = 2048
 	MaxFlows     = 1 << 16
 )
 
@@ -97,9 +101,9 @@ type Options struct {
 	Hold time.Duration
 	// Bytes is how much memory waiting frames may take. 0 means 32 MiB.
 	Bytes int
-	// Flows is how many flows are known at once. 0 means 1024; other values
+	// Flows is how many flows are known at once. 0 means 2048; other values
 	// are brought to 4 to 65536, and up to a power of two. Each takes about
-	// 200 bytes.
+	// 250 bytes, and a connection two.
 	Flows int
 	// Counters count what the stage does. Nil has it count for itself.
 	Counters *Counters
@@ -195,7 +199,13 @@ func (s *Stage) takeLocked(set *set, f *flow, link int, seg *segment, pkt *stack
 	case seg.reset:
 		f.giveUp(s.counters)
 		s.passLocked(set, f, pkt)
-	case f.place(link, seg, s.counters):
+	case seg.pure:
+		if f.acks.old(link, seg) {
+			s.counters.staleAcks.Add(1)
+			return
+		}
+		s.passLocked(set, f, pkt)
+	case f.place(link, seg, uint16(s.seen.Load()), s.counters):
 		s.passLocked(set, f, pkt)
 	case s.holdLocked(f, seg, pkt):
 		set.waiting.Store(true)

@@ -20,11 +20,13 @@ type segment struct {
 	seq, end uint32 // end is the number after the last, which SYN and FIN have too
 	begins   bool   // SYN
 	reset    bool   // RST
+	pure     bool   // an acknowledgement and nothing else
+	ack      uint32
+	window   uint16
 }
 
 // parse reads the headers of a packet whose link header is consumed. It returns
-// false for a packet that the order does not matter of: no whole TCP segment, or
-// one without a part of the sequence. It changes and allocates nothing.
+// false for what is no whole TCP segment, or says nothing. It changes and allocates nothing.
 func (seg *segment) parse(pkt *stack.PacketBuffer) bool {
 	var copied [headSize]byte
 	head := front(pkt, copied[:])
@@ -109,7 +111,9 @@ func (seg *segment) parseTCP(head []byte, at, total int) bool {
 		seg.end++
 	}
 	seg.reset = flags&header.TCPFlagRst != 0
-	return seg.reset || seg.end != seg.seq
+	seg.ack, seg.window = tcp.AckNumber(), tcp.WindowSize()
+	seg.pure = seg.end == seg.seq && !seg.reset && flags&header.TCPFlagAck != 0
+	return seg.pure || seg.reset || seg.end != seg.seq
 }
 
 // front returns the first bytes of a packet's data: as they lie where that is in

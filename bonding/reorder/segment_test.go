@@ -34,6 +34,7 @@ func TestParse(t *testing.T) {
 		ok            bool
 		seq, end      uint32
 		begins, reset bool
+		pure          bool
 	}{
 		{name: "IPv4", frame: s4.piece(0), ok: true, seq: 7, end: 107},
 		{name: "IPv6", frame: s6.piece(0), ok: true, seq: 7, end: 107},
@@ -46,8 +47,9 @@ func TestParse(t *testing.T) {
 		{name: "SYN", frame: s4.kind(0, "syn"), ok: true, seq: 6, end: 7, begins: true},
 		{name: "FIN", frame: s4.kind(0, "fin"), ok: true, seq: 7, end: 8},
 		{name: "RST", frame: s4.kind(0, "rst"), ok: true, seq: 7, end: 7, reset: true},
-		{name: "acknowledgement", frame: s4.kind(0, "ack")},
-		{name: "padded acknowledgement", frame: append(s4.kind(0, "ack"), 0, 0, 0, 0, 0, 0)},
+		{name: "acknowledgement", frame: s4.kind(0, "ack"), ok: true, seq: 7, end: 7, pure: true},
+		{name: "padded acknowledgement", frame: append(s4.kind(0, "ack"), 0, 0, 0, 0, 0, 0), ok: true, seq: 7, end: 7, pure: true},
+		{name: "nothing said", frame: s4.segment(linktest.Segment{Seq: 7, Flags: header.TCPFlagPsh})},
 		{name: "three tags", frame: linktest.VLAN(linktest.VLAN(linktest.VLAN(s4.piece(0), 0x8100, 5), 0x8100, 5), 0x8100, 6)},
 		{name: "fragment", frame: fragment},
 		{name: "extension header", frame: extension},
@@ -61,8 +63,8 @@ func TestParse(t *testing.T) {
 			pkt := pieces(tt.frame, cut)
 			var seg segment
 			ok := seg.parse(pkt)
-			got := segment{seq: seg.seq, end: seg.end, begins: seg.begins, reset: seg.reset}
-			want := segment{seq: tt.seq, end: tt.end, begins: tt.begins, reset: tt.reset}
+			got := segment{seq: seg.seq, end: seg.end, begins: seg.begins, reset: seg.reset, pure: seg.pure}
+			want := segment{seq: tt.seq, end: tt.end, begins: tt.begins, reset: tt.reset, pure: tt.pure}
 			if ok != tt.ok || ok && got != want {
 				t.Errorf("%s, cut at %d: parse = %v, %+v, want %v, %+v", tt.name, cut, ok, got, tt.ok, want)
 			}
@@ -118,7 +120,7 @@ func FuzzParse(f *testing.F) {
 		defer pkt.DecRef()
 		var seg segment
 		if seg.parse(pkt) {
-			if n := seg.end - seg.seq; int(n) > pkt.Data().Size()+2-header.IPv4MinimumSize-header.TCPMinimumSize || n == 0 && !seg.reset {
+			if n := seg.end - seg.seq; int(n) > pkt.Data().Size()+2-header.IPv4MinimumSize-header.TCPMinimumSize || (n == 0) != (seg.reset || seg.pure) && !seg.reset {
 				t.Errorf("a piece of %d bytes in a packet of %d", n, pkt.Data().Size())
 			}
 		}

@@ -62,7 +62,6 @@ func (set *set) flowLocked(s *Stage, seg *segment) *flow {
 	}
 	oldest.giveUp(s.counters)
 	oldest.key, oldest.live, oldest.used = seg.key, true, set.uses
-	oldest.begin(seg.seq, uint16(s.seen.Load()))
 	return oldest
 }
 

@@ -24,7 +24,8 @@ type benchResult struct {
 	BondRetransmits uint64       `json:"bond_retransmits"`
 	CPUSamples      int64        `json:"cpu_samples"`
 	Slaves          []slaveShare `json:"slaves"`
-	// Reorder is what the receiving bond did to restore the streams' order.
+	// Reorder is what the receiving bond did to restore the streams' order, and
+	// the sending one to that of acknowledgements.
 	Reorder *bonding.ReorderStatus `json:"reorder,omitempty"`
 }
 
@@ -125,7 +126,11 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 	res.CPUSamples, res.BondingCPU = prof.samples, prof.percent()
 	res.BareRetransmits, res.BondRetransmits = bare.retransmits(), bond.retransmits()
 	res.Slaves = shares(bond.bond.Status())
-	res.Reorder = bond.bonds[1].Status().Reorder
+	if res.Reorder = bond.bonds[1].Status().Reorder; res.Reorder != nil {
+		if acks := bond.bond.Status().Reorder; acks != nil {
+			res.Reorder.StaleAcks += acks.StaleAcks
+		}
+	}
 	return res, nil
 }
 
