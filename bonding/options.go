@@ -129,10 +129,10 @@ type Options struct {
 	// [rx_reorder, not in Linux]. Default auto: on in balance-rr, off
 	// elsewhere.
 	RxReorder RxReorder
-	// RxReorderHold is how long a stream may stand still for a frame that is
-	// missing [rx_reorder_hold, in microseconds], 10 µs to 1 s in whole
-	// microseconds. It should be more than the links' delays differ by; losses
-	// that show otherwise do not wait for it. Default 10 ms.
+	// RxReorderHold is how long a stream waits for a link that delivers nothing
+	// [rx_reorder_hold, in microseconds], 10 µs to 1 s in whole microseconds. A
+	// frame waits four times as long at most. Losses that show otherwise do not
+	// wait for it. Default 25 ms.
 	RxReorderHold time.Duration
 	// RxReorderBytes is how much memory waiting frames may take
 	// [rx_reorder_bytes], 64 KiB to 2 GiB - 1. Default 32 MiB.

@@ -76,7 +76,7 @@ func TestStreamsAreInOrder(t *testing.T) {
 	r.wantArrive("0:10", "9 10")
 	r.wantArrive("0:8", "8") // sent again
 	r.wantArrive("0:13", "")
-	r.advance(10 * time.Millisecond)
+	r.advance(25 * time.Millisecond)
 	if got := r.delivered(); got != "13" {
 		t.Errorf("after the hold time %q was delivered, want 13", got)
 	}
@@ -179,7 +179,7 @@ func TestReorderAndLinksThatGo(t *testing.T) {
 func TestReorderAndClose(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"closed":  func(r *rig) { r.Close() },
-		"removed": func(r *rig) { r.Attach(nil); r.ms(10) },
+		"removed": func(r *rig) { r.Attach(nil); r.ms(25) },
 	} {
 		r := newReordering(t, bonding.Options{}, 2)
 		r.wantArrive("0:3 0:5", "")

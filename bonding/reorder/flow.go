@@ -3,8 +3,9 @@ package reorder
 import "math/bits"
 
 const (
-	// maxAge is how many hold times a frame waits at most while the links go on.
-	maxAge = 10
+	// maxAge is how many hold times a frame waits at most while the links go on:
+	// with the default less than TCP's least retransmission timeout of 200 ms.
+	maxAge = 4
 	// maxHeld bounds the frames that a flow holds, and so the search for one's
 	// place. It is the window of a fast connection in frames of 1,500 bytes.
 	maxHeld = 4096

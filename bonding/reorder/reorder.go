@@ -43,8 +43,8 @@
 //
 // A flow does not wait for a link that has been quiet for Options.Hold. While the
 // link delivers frames, of this flow or of others, it may only lag behind, and
-// the frames of the others wait for longer: as long as the lag, but ten hold
-// times at most. A timer runs at four times the rate of Hold while something
+// the frames of the others wait for longer: as long as the lag, but four
+// hold times at most. A timer runs at four times the rate of Hold while something
 // waits, so the clock is read by no frame. Waiting frames take at most
 // Options.Bytes of memory; a frame that there is no room for ends its flow's
 // wait.
@@ -78,12 +78,13 @@ import (
 // MaxLinks is how many links are told apart.
 const MaxLinks = 16
 
-// The defaults of Options, and the limits of Flows. DefaultHold is more than a
-// goroutine has to wait for a processor on a busy machine: with 2 ms, four fast
-// streams on two busy processors had hundreds of times as many false losses.
-// True losses do not wait for it.
+// The defaults of Options, and the limits of Flows. DefaultHold is more than
+// two of the time slices of 10 ms that Go gives a goroutine: so long may a link's
+// goroutine wait on a machine whose processors are busy. With 2 and with 10 ms,
+// four fast streams on two processors saw false losses, with 25 ms none. True
+// losses seldom wait for it.
 const (
-	DefaultHold  = 10 * time.Millisecond
+	DefaultHold  = 25 * time.Millisecond
 	DefaultBytes = 32 << 20
 	DefaultFlows = 2048
 	MaxFlows     = 1 << 16
@@ -97,7 +98,7 @@ type Options struct {
 	// Clock times Hold. Nil is the real clock.
 	Clock tcpip.Clock
 	// Hold is how long a flow waits for a link that delivers nothing. A frame
-	// waits ten times as long at most. 0 means 10 ms.
+	// waits four times as long at most. 0 means 25 ms.
 	Hold time.Duration
 	// Bytes is how much memory waiting frames may take. 0 means 32 MiB.
 	Bytes int
