@@ -15,7 +15,7 @@ type balancer struct {
 	table *tlb.Table
 	// since is when the table's period began.
 	since instant
-	// rebalance is when the period ends, zero where nothing is balanced.
+	// rebalance is when the period ends.
 	rebalance instant
 	// learned is when learning packets were sent last.
 	learned instant

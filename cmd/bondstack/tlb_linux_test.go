@@ -33,8 +33,8 @@ func TestTLBAtABridge(t *testing.T) {
 	}
 	before := i.status()
 	for _, s := range before.Slaves {
-		if s.Balance.Entries == 0 || s.Counters.TxBytes < size/4 {
-			t.Errorf("slave %s has %d entries, and sent %d bytes of %d", s.Name, s.Balance.Entries, s.Counters.TxBytes, downloads*size/4)
+		if s.Counters.TxBytes < size/4 { // what one download has taken
+			t.Errorf("slave %s sent %d bytes of %d", s.Name, s.Counters.TxBytes, downloads*size/4)
 		}
 		l.wantAddressAt(s.Balance.SourceAddress, s.Name)
 	}
