@@ -479,17 +479,18 @@ type abRig struct {
 	host  *stack.Host
 }
 
-func newABRig(t *testing.T, mac tcpip.LinkAddress, announcements string, addresses []netip.Prefix, tagged netip.Prefix) *abRig {
+func newABRig(t *testing.T, o bonding.Options, announcements string, addresses []netip.Prefix, tagged netip.Prefix) *abRig {
 	t.Helper()
 	r := &abRig{clock: faketime.NewManualClock(), links: map[string]*linktest.Recorder{}}
 	var err error
-	r.bond, err = bonding.New(bonding.Options{Mode: bonding.ActiveBackup, LinkAddress: mac, Clock: r.clock})
+	o.Mode, o.Clock = bonding.ActiveBackup, r.clock
+	r.bond, err = bonding.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	trunk := newTrunk(t, r.bond)
 	for _, name := range []string{"eth0", "eth1"} {
-		r.links[name] = linktest.NewRecorder(linktest.RecorderOptions{})
+		r.links[name] = linktest.NewRecorder(linktest.RecorderOptions{Address: tcpip.LinkAddress([]byte{2, 0, 0, 0, 0xee, name[3]})})
 		if err := r.bond.Enslave(name, r.links[name], bonding.SlaveOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -544,7 +545,7 @@ func TestRecordedAnnouncements(t *testing.T) {
 		}
 	}
 	// The kernel of the capture sends one announcement less than it is told: 2.
-	r := newABRig(t, mac, "2", []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"), netip.MustParsePrefix("fd00:1::2/64")},
+	r := newABRig(t, bonding.Options{LinkAddress: mac}, "2", []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"), netip.MustParsePrefix("fd00:1::2/64")},
 		netip.MustParsePrefix("10.2.0.2/24"))
 	check := func(name string, got []string) {
 		t.Helper()
@@ -567,7 +568,7 @@ func TestRecordedAnnouncements(t *testing.T) {
 // as asked, at failover and failback, by the new slave alone (A13).
 func TestAnnouncementCounts(t *testing.T) {
 	for asked, want := range map[string]int{"3": 3, "0": 0, "1": 1} {
-		r := newABRig(t, "\x02\x00\x00\x00\x00\x13", asked, []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"),
+		r := newABRig(t, bonding.Options{LinkAddress: "\x02\x00\x00\x00\x00\x13"}, asked, []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24"),
 			netip.MustParsePrefix("10.1.0.3/24"), netip.MustParsePrefix("fd00:1::2/64")}, netip.MustParsePrefix("10.2.0.2/24"))
 		for _, tt := range []struct {
 			up       bool
@@ -593,5 +594,68 @@ func TestAnnouncementCounts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Where the bond's address changes with the active slave, the device's does, and
+// its VLAN is told so.
+func TestAddressFollowsFailover(t *testing.T) {
+	r := newABRig(t, bonding.Options{FailOverMAC: bonding.FailOverMACActive}, "1", []netip.Prefix{netip.MustParsePrefix("10.1.0.2/24")},
+		netip.MustParsePrefix("10.2.0.2/24"))
+	for _, tt := range []struct {
+		up  bool
+		now string
+	}{{false, "eth1"}, {true, "eth0"}} {
+		r.links["eth0"].SetCarrier(tt.up)
+		mac := fmt.Sprintf("020000%02x%02x%02x", 0, 0xee, tt.now[3])
+		var tagged []string
+		for _, f := range r.pass(time.Second)[tt.now] {
+			if f[24:32] == "8100000a" {
+				tagged = append(tagged, f)
+			}
+		}
+		// A gratuitous ARP request and a neighbour advertisement.
+		if len(tagged) != 2 {
+			t.Fatalf("%s announced %v in the VLAN", tt.now, tagged)
+		}
+		for _, f := range tagged {
+			if f[12:24] != mac || strings.Count(f, mac) != 2 {
+				t.Errorf("%s announced %s, want its address %s as source and sender", tt.now, f, mac)
+			}
+		}
+	}
+}
+
+// BenchmarkTCP compares TCP over a bond with one and two tags to that without.
+func BenchmarkTCP(b *testing.B) {
+	hosts := newHosts(b, 2)
+	sink, err := hosts[1].stack.Listen("tcp", ":9")
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() {
+		for {
+			c, err := sink.Accept()
+			if err != nil {
+				return
+			}
+			go io.Copy(io.Discard, c)
+		}
+	}()
+	block := make([]byte, 1<<20)
+	for _, tt := range []struct{ name, to string }{{"untagged", "10.0.0.2:9"}, {"tagged", "10.5.0.2:9"}, {"stacked", "10.75.0.2:9"}} {
+		b.Run(tt.name, func(b *testing.B) {
+			c, err := hosts[0].stack.DialContext(soon(b), "tcp", tt.to)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			b.SetBytes(int64(len(block)))
+			for b.Loop() {
+				if _, err := c.Write(block); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
