@@ -70,13 +70,15 @@ func (s *snapshot) writeMixed(pkts stack.PacketBufferList, stripe uint32) (int, 
 	return sent, firstErr
 }
 
-// isNeighbor reports whether a packet resolves addresses. Most packets are done
-// with after a look at their EtherType.
+// isNeighbor reports whether a packet resolves addresses. Most packets are known
+// by their marks, without a look at the frame.
 func isNeighbor(pkt *stack.PacketBuffer) bool {
-	first := firstBytes(pkt)
-	if len(first) >= ethernetHeader && header.Ethernet(first).Type() == header.IPv4ProtocolNumber {
+	if pkt.NetworkProtocolNumber == header.IPv4ProtocolNumber ||
+		pkt.TransportProtocolNumber == header.TCPProtocolNumber ||
+		pkt.TransportProtocolNumber == header.UDPProtocolNumber {
 		return false
 	}
+	first := firstBytes(pkt)
 	if len(first) >= neighborBytes {
 		return isNeighborFrame(first)
 	}
