@@ -17,7 +17,7 @@ import (
 const benchHelp = `
 Usage: bondstack bench [--mode M|all] [--links N] [--streams N] [--duration D]
                        [--rounds N] [--hash P] [--rate R] [--shape S] [--gso=BOOL]
-                       [-o NAME=VALUE]... [--samples N] [--storm | --compare lock]
+                       [-o NAME=VALUE]... [--samples N] [--storm | --compare lock|gso]
                        [--json]
 
 Runs TCP between two whole TCP/IP stacks in memory, in turn on one bare link and
@@ -38,6 +38,9 @@ With --storm one more link is released and enslaved again 1,000 times a second i
 every second round. With --compare lock the bond is compared with one whose
 snapshot is behind a read-write mutex: throughput with 1, 4 and 16 streams, with
 and without the storm, and the time of a call on links that forget all packets.
+With --compare gso every second link, the first among them, takes no packets above
+its MTU, and the bond, which cuts them, is compared with gVisor's own software
+segmentation on one such link.
 
 Examples:
   bondstack bench
@@ -48,7 +51,8 @@ Examples:
   bondstack bench --mode balance-rr -o packets_per_slave=8 -o rx_reorder=off
   bondstack bench --mode active-backup --samples 20000
   bondstack bench --mode all --storm
-  bondstack bench --compare lock --rounds 5`
+  bondstack bench --compare lock --rounds 5
+  bondstack bench --compare gso --mode all`
 
 // benchSettings are what the flags say; they are the settings of the JSON form
 // too.
@@ -69,6 +73,7 @@ type benchSettings struct {
 
 	policy xmithash.Policy
 	modes  []bonding.Mode
+	mixed  bool // every second link, the first among them, has no GSO
 }
 
 // The limits of a benchmark, so that a slip of the finger does not take the
@@ -94,7 +99,7 @@ func runBench(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	gso := fs.Bool("gso", true, "let links carry packets of 64 KiB whole")
 	samples := fs.Int("samples", 0, "go on with the bond's rounds until there are `N` CPU samples")
 	storm := fs.Bool("storm", false, "compare slaves that stand still with one that comes and goes")
-	compare := fs.String("compare", "", "compare with another kind of bond: `KIND` is lock")
+	compare := fs.String("compare", "", "compare with something else: `KIND` is lock or gso")
 	options := fs.StringArrayP("option", "o", nil, "an option of both bonds, `NAME=VALUE`; may be given again")
 	asJSON := fs.Bool("json", false, "print JSON")
 	if code, done := parseFlags(fs, benchHelp, args, stdout, stderr); done {
@@ -119,8 +124,8 @@ func runBench(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 
 func checkKind(compare string, storm bool) error {
 	switch {
-	case compare != "" && compare != "lock":
-		return fmt.Errorf("--compare is %q, allowed is lock", compare)
+	case compare != "" && compare != "lock" && compare != "gso":
+		return fmt.Errorf("--compare is %q, allowed are lock and gso", compare)
 	case compare != "" && storm:
 		return errors.New("--compare measures the storm too: leave --storm away")
 	}
@@ -130,10 +135,13 @@ func checkKind(compare string, storm bool) error {
 // kind runs the kind of benchmark that is asked for, and returns what prints its
 // results.
 func (s *benchSettings) kind(compare string, storm bool, d time.Duration, p *progress) (func(io.Writer, bool) error, error) {
-	if compare != "" || storm {
+	if compare == "lock" || storm {
 		s.Links++ // the storm's
 	}
 	switch {
+	case compare == "gso":
+		c, err := s.compareGSO(d, p)
+		return c.print, err
 	case compare != "":
 		c, err := s.compareLock(d, p)
 		return c.print, err

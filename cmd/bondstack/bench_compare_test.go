@@ -72,6 +72,25 @@ func TestBenchCompare(t *testing.T) {
 	}
 }
 
+// The bond's first link has no GSO, so it is the bond that cuts.
+func TestBenchCompareGSO(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	r := runWith("", "bench", "--compare", "gso", "--rounds", "1", "--duration", "20ms", "--json")
+	r.check(t, "bench --compare gso", exitOK, `"compare": "gso"`, "round 1 of 1")
+	var got gsoComparison
+	if err := json.Unmarshal([]byte(r.stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Results) != 1 || len(got.Results[0].BondGbps) != 1 || len(got.Results[0].GVisorGbps) != 1 || got.Results[0].BondGbps[0] <= 0 {
+		t.Errorf("%+v", got.Results)
+	}
+	var text strings.Builder
+	got.Settings = &benchSettings{InForce: inForce{}}
+	if err := got.print(&text, false); err != nil || !strings.Contains(text.String(), "bond/gVisor") {
+		t.Errorf("the text is %v\n%s", err, &text)
+	}
+}
+
 // A sample counts for who called the lock, and as the bond's own only where the
 // bond's function is the innermost.
 func TestCallerOfLocks(t *testing.T) {

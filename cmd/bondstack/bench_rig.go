@@ -84,7 +84,11 @@ func hostAt(cidr string) stack.HostOptions {
 // ends returns what the two hosts stand on.
 func (s *benchSettings) ends(r *rig, mode *bonding.Mode, make bondMaker) (a, b netstack.LinkEndpoint, err error) {
 	if mode == nil {
-		return s.wire(0)
+		a, b, err = s.wire(0)
+		if err == nil && s.mixed {
+			a, b = gvisorGSO{a}, gvisorGSO{b}
+		}
+		return a, b, err
 	}
 	o := bonding.Options{Mode: *mode, XmitHashPolicy: s.policy}
 	x, a, err := make(o)
@@ -161,7 +165,7 @@ func ready(st bonding.Status) bool {
 // wire is link i. The bare link is like the first.
 func (s *benchSettings) wire(i int) (a, b netstack.LinkEndpoint, err error) {
 	end := wire.EndOptions{Impairments: s.link(i, s.Links)}
-	x, y, err := wire.New(wire.Options{DisableGSO: !s.GSO, A: end, B: end})
+	x, y, err := wire.New(wire.Options{DisableGSO: !s.GSO || s.mixed && i%2 == 0, A: end, B: end})
 	if err != nil {
 		return nil, nil, err // not x and y: nil ends are no nil interfaces
 	}

@@ -99,7 +99,7 @@ func TestBenchFlagFaults(t *testing.T) {
 		{[]string{"--hash", "layer5"}, []string{"--hash", `"layer5"`, "layer2+3"}},
 		{[]string{"--rate", "quick"}, []string{"--rate", `"quick"`, "100M"}},
 		{[]string{"--samples", "-1"}, []string{"--samples is -1", "0 to 10000000"}},
-		{[]string{"--compare", "rcu"}, []string{"--compare", `"rcu"`, "allowed is lock"}},
+		{[]string{"--compare", "rcu"}, []string{"--compare", `"rcu"`, "allowed are lock and gso"}},
 		{[]string{"--compare", "lock", "--storm"}, []string{"leave --storm away"}},
 		{[]string{"--gso=maybe"}, []string{"--gso", "maybe"}},
 		{[]string{"--links", "0", "--streams", "0", "--rounds", "0", "--duration", "0s", "--hash", "h", "--rate", "r", "--mode", "m"},
