@@ -73,7 +73,7 @@ func (b *Bond) updateARPMonitor(now instant) {
 // answered.
 func (s *slave) forget(now instant, interval time.Duration) {
 	s.evidence = newEvidence()
-	s.frames = s.counters.rx.packets.Load()
+	s.frames = s.counters.frames()
 	s.lastRx = never
 	if s.bond.view(s, monitorARP) == linkUp && interval > 0 {
 		s.lastRx = now.add(-interval - 1)
@@ -137,7 +137,7 @@ func (b *Bond) lookAtEvidence(at instant) {
 	for _, s := range b.slaves {
 		heard := s.evidence.heard.Swap(0)
 		s.evidence.asked.Store(0)
-		frames := s.counters.rx.packets.Load()
+		frames := s.counters.frames()
 		switch c := &b.config.arp; {
 		case c.validate.covers(s.backup):
 			for slot := range s.targetRx {

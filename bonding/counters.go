@@ -69,13 +69,14 @@ type slaveCounters struct {
 
 // txCounter fills two cache lines: see rcu.
 type txCounter struct {
-	packets, bytes atomic.Uint64
-	_              [112]byte
+	tally
+	_ [96]byte
 }
 
 type rxCounter struct {
-	packets, bytes, multicast atomic.Uint64
-	_                         [104]byte
+	tally
+	multicast atomic.Uint64
+	_         [88]byte
 }
 
 // sent counts the first n packets of a list.
@@ -87,15 +88,16 @@ func (c *slaveCounters) sent(pkts stack.PacketBufferList, n int, stripe uint32) 
 	for _, pkt := range pkts.AsSlice()[:n] {
 		bytes += pkt.Size()
 	}
-	t := &c.tx[stripe]
-	t.packets.Add(uint64(n))
-	t.bytes.Add(uint64(bytes))
+	c.tx[stripe].add(n, bytes)
 }
 
 // received counts a frame of a size that counts the Ethernet header.
-func (c *slaveCounters) received(size int) {
-	c.rx.packets.Add(1)
-	c.rx.bytes.Add(uint64(size))
+func (c *slaveCounters) received(size int) { c.rx.add(1, size) }
+
+// frames returns how many frames were received.
+func (c *slaveCounters) frames() uint64 {
+	n, _ := c.rx.load()
+	return n
 }
 
 func (c *slaveCounters) drop(r dropReason, n int) { c.drops.add(r, n) }
@@ -103,8 +105,9 @@ func (c *slaveCounters) drop(r dropReason, n int) { c.drops.add(r, n) }
 // transmitted sums the stripes.
 func (c *slaveCounters) transmitted() (packets, bytes uint64) {
 	for i := range c.tx {
-		packets += c.tx[i].packets.Load()
-		bytes += c.tx[i].bytes.Load()
+		p, b := c.tx[i].load()
+		packets += p
+		bytes += b
 	}
 	return packets, bytes
 }
@@ -121,8 +124,9 @@ func (t *totals) add(s *slave) {
 	packets, bytes := c.transmitted()
 	t.txPackets += packets
 	t.txBytes += bytes
-	t.rxPackets += c.rx.packets.Load()
-	t.rxBytes += c.rx.bytes.Load()
+	packets, bytes = c.rx.load()
+	t.rxPackets += packets
+	t.rxBytes += bytes
 	t.rxMulticast += c.rx.multicast.Load()
 	t.addDrops(&c.drops)
 }

@@ -227,7 +227,7 @@ func (h *hellos) news() bool {
 
 // Received implements echo.Output.
 func (h *hellos) Received(id echo.PortID) uint64 {
-	return h.ports[id].slave.counters.rx.packets.Load()
+	return h.ports[id].slave.counters.frames()
 }
 
 // Send implements echo.Output. A hello is padded to the least size of a frame.
