@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"bondstack/bonding/probe"
-	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -96,8 +95,7 @@ func (w *arpWatch) look(from *slave, protocol tcpip.NetworkProtocolNumber, eth [
 		w.validate(s, protocol, eth, payload)
 		return
 	}
-	switch inner, _, ok := probe.Inner(uint16(protocol), payload); {
-	case ok && (inner == probe.TypeARP || inner == probe.TypeIPv6):
+	if inner, _, ok := probe.Inner(uint16(protocol), payload); ok && (inner == probe.TypeARP || inner == probe.TypeIPv6) {
 		s.evidence.heard.Or(1 << filtered)
 	}
 }
@@ -163,21 +161,4 @@ func (b *Bond) watch() *arpWatch {
 			active: !s.backup || b.config.mode != ActiveBackup, validate: validate, filter: !validate && c.validate.filters()}
 	}
 	return w
-}
-
-// sources are the addresses that probes come from, for the data path.
-func (m *arpMonitor) noteSources(ways []way) {
-	var list []netip.Addr
-	for _, w := range ways {
-		if w.Source.IsValid() && !slices.Contains(list, w.Source) {
-			list = append(list, w.Source)
-		}
-	}
-	m.sources.Store(&list)
-}
-
-// way is how one target is reached.
-type way struct {
-	target netip.Addr
-	link.Way
 }

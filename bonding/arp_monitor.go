@@ -10,7 +10,7 @@ import (
 
 // arpMonitor is the ARP monitor of a bond (arp_interval): it sends probes to
 // targets, and takes a slave that hears nothing for down. It is guarded by
-// Bond.mu, but for sources.
+// Bond.mu, but for what is atomic.
 //
 // Its passes are on a grid of intervals, and judge by the grid's time, so that a
 // timer that fires late changes no decision. One that is late by more than half
@@ -25,6 +25,7 @@ type arpMonitor struct {
 	proven    bool   // as published: see activeProven
 	due       []*slave
 	sources   atomic.Pointer[[]netip.Addr] // of the last probes
+	unrouted  atomic.Pointer[[]netip.Addr] // targets that the last probes had no source for
 }
 
 // arpSlave is what the ARP monitor keeps of a slave.

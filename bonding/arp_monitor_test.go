@@ -484,6 +484,10 @@ func TestARPWays(t *testing.T) {
 	s.mark()
 	s.run(100)
 	s.wantProbes("without a way", "100 eth0 who-has 10.1.0.11 tell 0.0.0.0")
+	s.run(300)
+	if told := strings.Join(s.told(), "\n"); strings.Count(told, "no route to 10.1.0.11: probes go out from no address") != 1 {
+		t.Errorf("told\n%s", told)
+	}
 }
 
 // Targets may be given to other networks only: nothing is sent then, and the

@@ -2,6 +2,8 @@ package bonding
 
 import (
 	"net/netip"
+	"slices"
+	"strings"
 
 	"bondstack/bonding/probe"
 	"bondstack/link"
@@ -34,7 +36,7 @@ func (b *Bond) queueProbes() {
 // sendProbes asks every target by every slave of the orders.
 func (b *Bond) sendProbes(orders []probeOrder, targets probe.Targets, at instant) {
 	ways := b.waysTo(targets)
-	b.arp.noteSources(ways)
+	b.noteSources(ways)
 	for _, o := range orders {
 		if !o.slave.probing.CompareAndSwap(false, true) {
 			o.slave.counters.drop(dropTxNoBuffer, len(ways)) // the endpoint still holds the last ones
@@ -46,6 +48,36 @@ func (b *Bond) sendProbes(orders []probeOrder, targets probe.Targets, at instant
 		}
 		o.slave.probing.Store(false)
 	}
+}
+
+// way is how one target is reached.
+type way struct {
+	target netip.Addr
+	link.Way
+}
+
+// noteSources keeps the addresses that the probes come from, for the data path,
+// and warns of the targets that are asked from none: with arp_validate what they
+// answer does not count.
+func (b *Bond) noteSources(ways []way) {
+	var sources, unrouted []netip.Addr
+	for _, w := range ways {
+		switch {
+		case !w.Source.IsValid():
+			unrouted = append(unrouted, w.target)
+		case !slices.Contains(sources, w.Source):
+			sources = append(sources, w.Source)
+		}
+	}
+	b.arp.sources.Store(&sources)
+	if was := b.arp.unrouted.Swap(&unrouted); was != nil && slices.Equal(*was, unrouted) || was == nil && len(unrouted) == 0 {
+		return
+	}
+	b.control(func(instant) {
+		if len(unrouted) > 0 && b.config.arp.validate != ValidateNone {
+			b.warn("no route to %s: probes go out from no address, and answers to them do not count", strings.Join(addressTexts(unrouted), ", "))
+		}
+	})
 }
 
 // waysTo asks the stack how the targets are reached. Those that it reaches by
