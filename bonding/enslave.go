@@ -93,7 +93,7 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch inner, isBond := ep.(*Bond); {
+	switch inner, isBond := link.Lowest(ep).(*Bond); {
 	case b.closed:
 		return fail(ErrClosed, "bond %s", b.Name())
 	case ep == nil, isBond && inner == nil:
@@ -103,7 +103,7 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 	case o.Weight > maxWeight:
 		return fail(ErrInvalid, "weight %d: allowed are 0 to %d", o.Weight, maxWeight)
 	case isBond && inner == b:
-		return fail(ErrLoop, "the endpoint is bond %s itself", b.Name())
+		return fail(ErrLoop, "the endpoint is, or is on, bond %s itself", b.Name())
 	case isBond && inner.holds(b, maxDepth):
 		return fail(ErrLoop, "bond %s is, or has below it, %s, or bonds are nested deeper than %d", inner.Name(), b.Name(), maxDepth)
 	}
@@ -126,14 +126,14 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 	return nil
 }
 
-// holds reports whether a bond is among the slaves of b, at any depth up to a
-// limit; deeper nesting counts as holding everything.
+// holds reports whether a bond is among the slaves of b, or what these are on, at
+// any depth up to a limit; deeper nesting counts as holding everything.
 func (b *Bond) holds(other *Bond, depth int) bool {
 	if depth == 0 {
 		return true
 	}
 	for _, s := range b.snap.Load().all {
-		if inner, ok := s.ep.(*Bond); ok && (inner == other || inner.holds(other, depth-1)) {
+		if inner, ok := link.Lowest(s.ep).(*Bond); ok && (inner == other || inner.holds(other, depth-1)) {
 			return true
 		}
 	}

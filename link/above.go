@@ -63,6 +63,25 @@ type VLANEndpoint interface {
 	RemoveVLAN(tag VLANTag)
 }
 
+// Stacked is implemented by a link that is on another one, as a VLAN device, so
+// that a bond is not made of links that are on itself.
+type Stacked interface {
+	// Below returns the link below. The answer never changes.
+	Below() stack.LinkEndpoint
+}
+
+// Lowest returns the link that is below an endpoint and on no other, the endpoint
+// itself where it is not Stacked.
+func Lowest(ep stack.LinkEndpoint) stack.LinkEndpoint {
+	for {
+		s, ok := ep.(Stacked)
+		if !ok {
+			return ep
+		}
+		ep = s.Below()
+	}
+}
+
 // TaggedGSOEndpoint is implemented by a link with host GSO (stack.GSOEndpoint)
 // that finds the headers of a packet behind VLAN tags in its link header. For a
 // link without it, whoever writes to it segments such packets first: gVisor's

@@ -15,6 +15,7 @@
 //   - RouteUser: the link sends packets of its own, and asks the stack for ways.
 //   - VLANEndpoint: the link is told of the VLAN devices on it.
 //   - TaggedGSOEndpoint: the link segments packets with VLAN tags as well.
+//   - Stacked: the link is on another one.
 //   - Named: the link shows its name, and is told it.
 //   - DeviceTable, Device and DeviceHolder: how a bond takes its slaves from a
 //     table of named devices, and hears of their renaming and deletion.

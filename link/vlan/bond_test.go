@@ -2,6 +2,7 @@ package vlan_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +12,33 @@ import (
 	"bondstack/link/vlan"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
+
+// A bond is not made of VLAN devices that are on itself, in whatever way.
+func TestNoLoops(t *testing.T) {
+	newBond := func() *bonding.Bond {
+		b, err := bonding.New(bonding.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		return b
+	}
+	low, high := newBond(), newBond()
+	trunk := newTrunk(t, low)
+	device := add(t, trunk, q(5), vlan.Options{})
+	if err := high.Enslave("eth0", add(t, newTrunk(t, device), q(6), vlan.Options{}), bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, ep := range map[string]stack.LinkEndpoint{
+		"device": add(t, trunk, q(7), vlan.Options{}), "trunk": trunk, "high": high, "above": add(t, newTrunk(t, high), q(8), vlan.Options{}),
+	} {
+		if err := low.Enslave(name, ep, bonding.SlaveOptions{}); !errors.Is(err, bonding.ErrLoop) {
+			t.Errorf("the bond takes %s, which is on itself: %v", name, err)
+		}
+	}
+}
 
 // One bond has the VLAN devices of two links as slaves, another the links
 // themselves, without their tags; a VLAN device is on the first. Nothing waits for

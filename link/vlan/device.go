@@ -41,7 +41,11 @@ var (
 	_ link.RouteUser          = (*Device)(nil)
 	_ link.VLANEndpoint       = (*Device)(nil)
 	_ link.TaggedGSOEndpoint  = (*Device)(nil)
+	_ link.Stacked            = (*Device)(nil)
 )
+
+// Below returns the link that the device's trunk is on. It implements link.Stacked.
+func (d *Device) Below() stack.LinkEndpoint { return d.trunk.base }
 
 // Tag returns the device's own tag.
 func (d *Device) Tag() link.VLANTag { return d.tag }

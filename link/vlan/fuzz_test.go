@@ -1,6 +1,7 @@
 package vlan_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"testing"
@@ -86,6 +87,49 @@ func FuzzReceive(f *testing.F) {
 		} {
 			if (n == 1) != (name == counter) || n > 1 {
 				t.Errorf("%s counted %d, the model says %q", name, n, counter)
+			}
+		}
+	})
+}
+
+// A frame of any bytes is sent with the path's tags, which it gets where it has not
+// all of them, or is counted as short.
+func FuzzWrite(f *testing.F) {
+	plain := from(baseMAC)
+	f.Add(plain)
+	for n := range 30 {
+		f.Add(linktest.VLAN(linktest.VLAN(plain, 0x8100, 5), 0x88a8, 7)[:n])
+	}
+	f.Add(linktest.VLAN(plain, 0x88a8, 0xe007))
+	r := linktest.NewRecorder(linktest.RecorderOptions{})
+	trunk := newTrunk(f, r)
+	outer := add(f, trunk, ad(7), vlan.Options{Priority: 1})
+	inner := add(f, newTrunk(f, outer), q(5), vlan.Options{})
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		for _, tt := range []struct {
+			d    *vlan.Device
+			tags []byte
+		}{{outer, []byte{0x88, 0xa8, 0x20, 7}}, {inner, []byte{0x88, 0xa8, 0x20, 7, 0x81, 0, 0, 5}}} {
+			has := len(frame) >= 12+len(tt.tags)
+			for i := 0; has && i < len(tt.tags); i += 4 {
+				tag := frame[12+i:]
+				has = tag[0] == tt.tags[i] && tag[1] == tt.tags[i+1] && tag[2]&0xf == 0 && tag[3] == tt.tags[i+3]
+			}
+			want := frame
+			if !has && len(frame) >= 14 {
+				want = slices.Concat(frame[:12], tt.tags, frame[12:])
+			}
+			n, err := linktest.Write(tt.d, frame)
+			got := r.Drain()
+			switch {
+			case n != 1 || err != nil:
+				t.Errorf("WritePackets() = %d, %v", n, err)
+			case len(frame) < 14:
+				if len(got) != 0 {
+					t.Errorf("%x was sent as %x", frame, got[0].Frame)
+				}
+			case len(got) != 1 || !bytes.Equal(got[0].Frame, want):
+				t.Errorf("%x was sent as %+v, want %x", frame, got, want)
 			}
 		}
 	})

@@ -54,6 +54,7 @@ var (
 	_ link.RouteUser          = (*Trunk)(nil)
 	_ link.VLANEndpoint       = (*Trunk)(nil)
 	_ link.TaggedGSOEndpoint  = (*Trunk)(nil)
+	_ link.Stacked            = (*Trunk)(nil)
 )
 
 // NewTrunk makes a trunk of a link, which is the trunk's from then on. The error
@@ -204,6 +205,9 @@ func (t *Trunk) RemoveVLAN(tag link.VLANTag) {
 		v.RemoveVLAN(tag)
 	}
 }
+
+// Below returns the link that the trunk is on. It implements link.Stacked.
+func (t *Trunk) Below() stack.LinkEndpoint { return t.base }
 
 // Device returns the device that has a tag, nil where none has.
 func (t *Trunk) Device(tag link.VLANTag) *Device {
