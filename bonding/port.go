@@ -35,17 +35,21 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 	}
 	s := p.slave.bond.snap.Load()
 	c.received(len(eth) + pkt.Data().Size())
-	if s.slow && protocol == lacp.EtherType && p.slave.bond.receiveSlow(p.slave, eth, pkt) {
-		return
+	if s.slow && protocol == lacp.EtherType {
+		if p.slave.bond.receiveSlow(p.slave, eth, pkt) {
+			return
+		}
+		eth = pkt.LinkHeader().Slice() // pulling the payload up may have moved it
 	}
 	if s.hellos != nil && protocol == echo.EtherType && s.hellos.receive(p.slave, eth, pkt) {
 		return
 	}
 	if s.arp != nil {
 		s.arp.look(p.slave, protocol, eth, pkt)
+		eth = pkt.LinkHeader().Slice()
 	}
 	if s.lb != nil {
-		s.learn(p.slave, eth, pkt)
+		s.learn(p.slave, protocol, pkt)
 	}
 	reason := s.refuse(p.slave, protocol, eth, pkt)
 	if reason == accepted {

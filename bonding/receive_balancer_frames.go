@@ -77,18 +77,14 @@ func newFrame(frame []byte) *stack.PacketBuffer {
 
 // learn looks at a frame that a slave received: who a client is, and whether
 // another host has taken an address of ours over. The frame goes its way all the
-// same.
-func (s *snapshot) learn(from *slave, eth []byte, pkt *stack.PacketBuffer) {
-	if s.lb.clients == nil {
-		return
-	}
+// same, and its buffers stay as they are: the caller has slices of them.
+func (s *snapshot) learn(from *slave, protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
 	r := s.lb.clients
-	if from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from {
+	if r == nil || !s.lb.mayTalk(protocol) || from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from {
 		return
 	}
 	var frame [rlb.MaxHeader]byte
-	n := copy(frame[:], eth)
-	n += gatherData(pkt, frame[n:])
+	n := gather(pkt, frame[:])
 	if !s.lb.isTalk(frame[:n]) {
 		return
 	}
@@ -110,6 +106,17 @@ func (s *snapshot) learn(from *slave, eth []byte, pkt *stack.PacketBuffer) {
 	r.table.Forget(p.Sender, p.SenderMAC)
 }
 
+// mayTalk reports whether a frame of that EtherType can be one to learn from.
+func (v *balanceView) mayTalk(protocol tcpip.NetworkProtocolNumber) bool {
+	switch protocol {
+	case header.ARPProtocolNumber, 0x8100, 0x88a8:
+		return true
+	case header.IPv6ProtocolNumber:
+		return v.ipv6
+	}
+	return false
+}
+
 // isTalk reports whether a frame is one to learn from.
 func (v *balanceView) isTalk(frame []byte) bool {
 	protocol, ip := network(frame)
@@ -118,14 +125,4 @@ func (v *balanceView) isTalk(frame []byte) bool {
 		return !yes && complete
 	}
 	return protocol == header.ARPProtocolNumber
-}
-
-// gatherData copies the first bytes of a received packet's data, behind the link
-// header, and returns their number.
-func gatherData(pkt *stack.PacketBuffer, buf []byte) int {
-	data := pkt.Data()
-	if first, ok := data.PullUp(min(len(buf), data.Size())); ok {
-		return copy(buf, first)
-	}
-	return 0
 }
