@@ -2,11 +2,9 @@ package bonding_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,16 +31,8 @@ func albCapture(t *testing.T) []albFrame {
 	var list []albFrame
 	for i := range 2 {
 		for _, dir := range []string{"rx", "tx"} {
-			b, err := os.ReadFile(filepath.Join("../testdata/alb", fmt.Sprintf("alb.link%d.%s.pcap", i, dir)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			le := binary.LittleEndian
-			for b = b[24:]; len(b) >= 16; {
-				at := time.Duration(le.Uint32(b))*time.Second + time.Duration(le.Uint32(b[4:]))*time.Microsecond
-				n := le.Uint32(b[8:])
-				list = append(list, albFrame{at, i, dir == "tx", b[16 : 16+n]})
-				b = b[16+n:]
+			for _, c := range linktest.ReadPcap(t, fmt.Sprintf("../testdata/adaptive/alb.link%d.%s.pcap", i, dir)) {
+				list = append(list, albFrame{c.At, i, dir == "tx", c.Frame})
 			}
 		}
 	}
@@ -202,7 +192,7 @@ func TestReplayALB(t *testing.T) {
 	if packets != received {
 		t.Errorf("%d of %d packets were delivered", packets, received)
 	}
-	text, err := os.ReadFile("../testdata/alb/alb.proc.txt")
+	text, err := os.ReadFile("../testdata/adaptive/alb.proc.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,6 @@
 //
 // # Limits
 //
-// AvailableModes lists the modes here; others are refused by name. Slaves carry
-// Ethernet frames. A transport checksum that spans IP fragments is not verified
-// for a slave that does not vouch for its frames.
+// Slaves carry Ethernet frames. A transport checksum that spans IP fragments is
+// not verified for a slave that does not vouch for its frames.
 package bonding

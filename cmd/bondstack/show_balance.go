@@ -21,8 +21,15 @@ func balanceText(st *bonding.Status) string {
 		fmt.Fprintf(&b, "\nflows are placed by hash, %s\n", st.XmitHashPolicy)
 	}
 	for _, s := range st.Slaves {
-		fmt.Fprintf(&b, "  %s sends from %s: %d of 256 entries, %.2f Mbit/s\n", s.Name, s.Balance.SourceAddress,
+		fmt.Fprintf(&b, "  %s sends from %s: %d of 256 entries, %.2f Mbit/s", s.Name, s.Balance.SourceAddress,
 			s.Balance.Entries, float64(s.Balance.LoadBytesPerSecond)*8/1e6)
+		if st.Balance.Clients != nil {
+			fmt.Fprintf(&b, "; %d clients send to it", s.Balance.Clients)
+		}
+		b.WriteByte('\n')
+	}
+	if c := st.Balance.Clients; c != nil {
+		fmt.Fprintf(&b, "  %d of at most %d clients; %d found no room\n", c.Count, c.Max, c.Refused)
 	}
 	return b.String()
 }
