@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 // failoverReplay is a bond that receives what a Linux bond received in a capture, when
 // it did, and loses its links when that did. What both send can be compared.
 type failoverReplay struct {
+	mu sync.Mutex // guards the lists while they grow
 	*rig
 	start        time.Duration // of what is compared, by the capture's clock
 	linux, bond  []sentFrame
@@ -94,6 +96,8 @@ func (r *failoverReplay) now() time.Duration {
 // solicitations are not, since the host looks for no routers, nor is the news
 // that a group was joined.
 func (r *failoverReplay) note(list *[]sentFrame, at time.Duration, link int, frame []byte) {
+	r.mu.Lock() // the stack's timers run on goroutines of their own
+	defer r.mu.Unlock()
 	if what := describe(frame); what != "" {
 		*list = append(*list, sentFrame{at, link, what})
 	}

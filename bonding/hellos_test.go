@@ -2,6 +2,7 @@ package bonding_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -309,5 +310,64 @@ func TestHelloHostile(t *testing.T) {
 	r.wantFailures("eth0", 0)
 	if n := len(r.slave("eth0").Probe.Peers); n != 0 {
 		t.Errorf("%d peers, want none", n)
+	}
+}
+
+// Whatever becomes of the wires, a bond has a carrier while one of its slaves
+// has: the probes never take the last one. And when all is mended, all is used.
+func TestHelloRandom(t *testing.T) {
+	for seed := range uint64(6) {
+		modes := []bonding.Mode{bonding.ActiveBackup, bonding.BalanceXOR, bonding.BalanceRR}
+		p := newHelloPair(t, bonding.Options{Mode: modes[seed%3], ProbeInterval: 10 * time.Millisecond}, 3)
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		var carrier [3]bool
+		for k := range carrier {
+			carrier[k] = true
+		}
+		for step := range 400 {
+			side, k := rnd.IntN(2), rnd.IntN(3)
+			name := fmt.Sprintf("eth%d", k)
+			switch rnd.IntN(8) {
+			case 0, 1, 2:
+				p.ends[side][k].SetCut(rnd.IntN(2) == 0)
+			case 3:
+				carrier[k] = rnd.IntN(3) > 0
+				p.ends[side][k].SetCarrier(carrier[k])
+				p.ends[1-side][k].SetCarrier(true) // it is the one side's that counts
+			case 4:
+				p.bonds[side].Drain(name)
+			case 5:
+				p.bonds[side].Undrain(name)
+			case 6:
+				p.bonds[side].SetOption("probe_missed_max", fmt.Sprint(2+rnd.IntN(3)))
+			case 7:
+				p.bonds[side].SetOption("flap_backoff", fmt.Sprint(rnd.IntN(2)*50))
+			}
+			run(p.clock, time.Duration(rnd.IntN(60))*time.Millisecond)
+			for side, b := range p.bonds {
+				some := false
+				for _, end := range p.ends[side] {
+					some = some || end.LinkState().Usable()
+				}
+				st := b.Status()
+				if st.Carrier != some || some && st.Mode == bonding.ActiveBackup && st.ActiveSlave == "" {
+					t.Fatalf("seed %d, step %d: bond %d has carrier %v and active slave %q, a link %v", seed, step, side, st.Carrier, st.ActiveSlave, some)
+				}
+			}
+		}
+		for side := range 2 {
+			for _, end := range p.ends[side] {
+				end.SetCut(false)
+				end.SetCarrier(true)
+			}
+		}
+		run(p.clock, 12*time.Second)
+		for side, b := range p.bonds {
+			for _, s := range b.Status().Slaves {
+				if s.MIIStatus != "up" || s.Probe.Verdict != "alive" {
+					t.Errorf("seed %d: mended slave %s of bond %d is %s, %+v", seed, s.Name, side, s.MIIStatus, s.Probe)
+				}
+			}
+		}
 	}
 }
