@@ -217,23 +217,22 @@ func TestLinkReturns(t *testing.T) {
 
 // A monitor that was stopped for a while does not blame the links.
 func TestStall(t *testing.T) {
-	for stall := 20 * ms; stall < 200*ms; stall += 7 * ms {
-		w := newWorld(t)
-		links := []*segment{newSegment(), newSegment()}
-		a := w.node("a", 10*ms, links...)
-		b := w.node("b", 10*ms, links...)
-		w.run(60*ms, nil)
-		// While a does not run, nothing reaches it either.
-		a.stopped = true
-		w.run(stall, nil)
-		a.stopped = false
-		w.run(100*ms, func() {
-			if len(a.down()) > 0 {
-				t.Fatalf("after %v: port %v is down", stall, a.down())
+	for _, keeps := range []bool{false, true} { // what came in the meantime, among it that a is not heard
+		for stall := 20 * ms; stall < 200*ms; stall += 7 * ms {
+			w, a, b, _ := pair(t)
+			w.keeps = keeps
+			alarm := func() {
+				if len(a.down())+len(b.down()) > 0 {
+					t.Fatalf("stopped for %v: ports %v and %v are down at %v", stall, a.down(), b.down(), w.now)
+				}
 			}
-		})
-		w.want("after a stall", a, echo.Alive, echo.Alive)
-		w.want("after a stall", b, echo.Alive, echo.Alive)
+			a.stopped = true
+			w.run(stall, alarm)
+			a.stopped = false
+			w.run(100*ms, alarm)
+			w.want("after a stall", a, echo.Alive, echo.Alive)
+			w.want("after a stall", b, echo.Alive, echo.Alive)
+		}
 	}
 }
 

@@ -52,9 +52,12 @@ type Monitor struct {
 	ports []*port
 	now   Instant
 	hello Instant // when the next hellos are due; 0: at once
-	arcs  [numPeerStates][numPeerStates]uint64
-	pdu   PDU // scratch
-	frame []byte
+	// quietUntil is how long it is no news that peers do not hear us, since we
+	// did not run.
+	quietUntil Instant
+	arcs       [numPeerStates][numPeerStates]uint64
+	pdu        PDU // scratch
+	frame      []byte
 }
 
 // port is one port of the bond.
@@ -143,6 +146,9 @@ func (m *Monitor) Receive(now Instant, id PortID, payload []byte) error {
 		return nil
 	}
 	m.enter(now)
+	if due, _ := m.Deadline(); m.late(due) {
+		m.quietUntil = m.now + m.detection(nil)
+	}
 	if pdu.System == m.cfg.System {
 		port.own++
 		return nil
@@ -193,7 +199,7 @@ func (m *Monitor) meet(port *port, pdu *PDU) *peer {
 func (m *Monitor) Advance(now Instant) {
 	due, _ := m.Deadline()
 	m.enter(now)
-	if late := m.now - due; due != 0 && late > m.cfg.Interval/2 {
+	if late := m.now - due; m.late(due) {
 		m.excuse(late)
 	}
 	for _, port := range m.ports {
@@ -212,9 +218,13 @@ func (m *Monitor) Advance(now Instant) {
 	}
 }
 
+// late reports whether the Monitor should have run long ago.
+func (m *Monitor) late(due Instant) bool { return due != 0 && m.now-due > m.cfg.Interval/2 }
+
 // excuse takes a time in which the Monitor did not run, as when the process was
 // stopped, out of the account: nothing can have been heard in it.
 func (m *Monitor) excuse(late time.Duration) {
+	m.quietUntil = m.now + m.detection(nil)
 	for _, port := range m.ports {
 		port.heardAt += late
 		for _, p := range port.peers {

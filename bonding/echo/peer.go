@@ -98,7 +98,7 @@ func (m *Monitor) listen(port *port, p *peer, pdu *PDU) {
 	case listed && e.Hears:
 		p.hearsAt = m.now
 		m.move(p, Up)
-	case p.state == Silent, p.state == Up && listed:
+	case p.state == Silent, p.state == Up && listed && m.now >= m.quietUntil:
 		m.move(p, Deaf)
 	}
 }

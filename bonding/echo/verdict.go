@@ -159,12 +159,13 @@ func (m *Monitor) spokenTo(port *port) bool {
 }
 
 // otherServes reports whether there is a port that is no worse: one whose peers
-// are alive and have spoken lately, or one of which nothing was ever known.
+// are alive and have spoken lately, or one of which nothing was ever known. Peers
+// that have only just come back may be about to speak on the other port too.
 func (m *Monitor) otherServes(than *port) bool {
 	for _, p := range m.ports {
 		switch {
 		case p == than || !p.link:
-		case p.raw == Unknown, p.raw == Alive && !p.down && m.spokenTo(p):
+		case p.raw == Unknown, p.raw == Alive && !p.down && m.now-p.rawSince >= 2*m.cfg.Interval && m.spokenTo(p):
 			return true
 		}
 	}

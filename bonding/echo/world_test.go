@@ -19,6 +19,7 @@ type world struct {
 	nodes   []*node
 	flying  []flight
 	latency func() time.Duration
+	keeps   bool                   // frames for a node that is stopped wait for it
 	last    map[*node]echo.Instant // of the last frame that a node has received from others, by port 1
 }
 
@@ -108,6 +109,8 @@ func (w *world) step() {
 	for _, f := range due {
 		switch {
 		case f.at > w.now:
+			rest = append(rest, f)
+		case f.to.n.stopped && w.keeps:
 			rest = append(rest, f)
 		case f.to.n.stopped:
 		default:
