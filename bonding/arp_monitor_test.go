@@ -1,6 +1,7 @@
 package bonding_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -603,4 +604,26 @@ func TestARPFloodAsksLittle(t *testing.T) {
 	s.run(1000)
 	s.wantMII("after a flood", "up,up")
 	s.wantFailures("eth0", 0)
+}
+
+// The status says when a slave was asked and heard, and which targets were.
+func TestARPStatus(t *testing.T) {
+	o := arpAB
+	o.ARPIPTargets, o.NSIP6Targets, o.ARPValidate = []netip.Addr{target1, target2}, []netip.Addr{target6}, bonding.ValidateActive
+	s := newSegment(t, o, 2)
+	s.run(1000)
+	s.alive[target2] = false
+	s.run(170)
+	want := `{"heard_ms_ago":70,"asked_ms_ago":70,"targets":{"10.1.0.11":70,"10.1.0.12":170,"fd00:1::11":70}}`
+	if got, err := json.Marshal(s.slave("eth0").ARP); string(got) != want || err != nil {
+		t.Errorf("the active slave: %s, %v, want %s", got, err, want)
+	}
+	// A backup hears our probes, is asked nothing, and keeps no account of targets.
+	if a := s.slave("eth1").ARP; a == nil || a.HeardMsAgo == nil || *a.HeardMsAgo > 100 || a.AskedMsAgo != nil || a.Targets != nil {
+		t.Errorf("a backup: %s", text(a))
+	}
+	s.set("arp_interval", "0")
+	if a := s.slave("eth0").ARP; a != nil {
+		t.Errorf("without the monitor: %s", text(a))
+	}
 }

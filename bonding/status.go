@@ -65,6 +65,7 @@ type SlaveStatus struct {
 	Weight           uint32            `json:"weight"`          // 0: by speed
 	Receives         bool              `json:"receives"`        // frames from it are delivered
 	Monitors         map[string]string `json:"monitors"`        // what each says: up, going_down, down, going_back or unknown
+	ARP              *ARPSlave         `json:"arp,omitempty"`   // while the ARP monitor runs
 	Draining         bool              `json:"draining"`        // Drain was called
 	FlapLosses       uint32            `json:"flap_losses"`     // losses that flap_backoff counts
 	FlapHoldMs       uint64            `json:"flap_hold_ms"`    // for how long it is held back yet
@@ -142,6 +143,7 @@ func (b *Bond) Status() Status {
 		st.Slaves = append(st.Slaves, s.status(now))
 		st.Slaves[len(st.Slaves)-1].Probe = b.probeStatus(s, now)
 		st.Slaves[len(st.Slaves)-1].Monitors = b.verdictWords(s)
+		st.Slaves[len(st.Slaves)-1].ARP = b.arpStatus(s, b.now())
 	}
 	if c.mode == IEEE8023AD {
 		b.addLACPStatus(&st)
