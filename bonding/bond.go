@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bondstack/bonding/flowmap"
 	"bondstack/bonding/rcu"
 	"bondstack/link"
 
@@ -71,8 +70,8 @@ type Bond struct {
 	leaving     []*slave     // being released: their counters are in no other sum
 	retired     totals       // counters of released slaves
 	failovers   failoverLog
-	hellos      *helloSet                 // nil: probe_interval is off, or no NIC has the bond
-	draws       map[string]*flowmap.Draws // of xmit_hash_map consistent, by slave
+	hellos      *helloSet // nil: probe_interval is off, or no NIC has the bond
+	flowMaps    flowMaps  // of xmit_hash_map consistent
 	closed      bool
 	onClose     func()
 

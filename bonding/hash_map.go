@@ -1,6 +1,7 @@
 package bonding
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,23 +40,53 @@ func (b *Bond) flowTable(usable []*slave) *flowmap.Table {
 	members := make([]flowmap.Member, len(usable))
 	for i, s := range usable {
 		if s.draws == nil { // and kept when it is renamed
-			s.draws = b.drawsOf(s.name)
+			s.draws = b.flowMaps.drawsOf(s.name)
 		}
 		members[i] = flowmap.Member{Draws: s.draws, Weight: float64(s.weightAmong(usable))}
 	}
-	return flowmap.Build(members)
+	return b.flowMaps.of(members)
+}
+
+// flowMaps keeps the tables that were built last: most changes of a bond do not
+// change its members, and one whose link comes and goes changes between two sets.
+// It is guarded by Bond.mu.
+type flowMaps struct {
+	draws map[string]*flowmap.Draws // by slave
+	built [maxFlowMaps]builtFlowMap
+	next  int // the oldest
+}
+
+type builtFlowMap struct {
+	members []flowmap.Member
+	table   *flowmap.Table
+}
+
+// maxFlowMaps bounds them; a table has 4 KiB.
+const maxFlowMaps = 4
+
+// of returns the table of members, made now if need be.
+func (m *flowMaps) of(members []flowmap.Member) *flowmap.Table {
+	for _, b := range m.built {
+		if slices.Equal(b.members, members) {
+			return b.table
+		}
+	}
+	table := flowmap.Build(members)
+	m.built[m.next] = builtFlowMap{members, table}
+	m.next = (m.next + 1) % maxFlowMaps
+	return table
 }
 
 // drawsOf returns the draws of a slave by its name: whoever comes back finds them
 // made.
-func (b *Bond) drawsOf(name string) *flowmap.Draws {
-	d := b.draws[name]
+func (m *flowMaps) drawsOf(name string) *flowmap.Draws {
+	d := m.draws[name]
 	if d == nil {
-		if b.draws == nil || len(b.draws) >= maxDraws {
-			b.draws = map[string]*flowmap.Draws{}
+		if m.draws == nil || len(m.draws) >= maxDraws {
+			m.draws = map[string]*flowmap.Draws{}
 		}
 		d = flowmap.NewDraws(name)
-		b.draws[name] = d
+		m.draws[name] = d
 	}
 	return d
 }

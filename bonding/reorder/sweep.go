@@ -43,9 +43,9 @@ func (s *Stage) sweep(set *set, why reason, change func(*flow)) bool {
 // alone has been delivered, or is left to a goroutine that is at it.
 func (s *Stage) Gone(links uint32) {
 	s.seen.And(^links)
-	for i := range s.table.sets {
-		s.sweep(&s.table.sets[i], gone, func(f *flow) { f.gone(uint16(links)) })
-	}
+	s.table.eachUsed(func(set *set) {
+		s.sweep(set, gone, func(f *flow) { f.gone(uint16(links)) })
+	})
 }
 
 // Close delivers all that is held. Frames that come later are delivered at once,

@@ -14,12 +14,16 @@ const ways = 4
 type table struct {
 	seed uint64
 	sets []set
+	// used has a bit for each set that has had a flow: most never have one, and
+	// are not looked at when links go.
+	used []atomic.Uint64
 }
 
 // set is a part of the table with a lock of its own.
 type set struct {
 	// waiting is whether a flow may hold frames.
 	waiting atomic.Bool
+	number  int // in the table
 
 	mu sync.Mutex
 	// mu guards the following.
@@ -32,7 +36,26 @@ func (t *table) init(flows int, seed uint64) {
 	for n*ways < flows {
 		n *= 2
 	}
-	t.seed, t.sets = seed, make([]set, n)
+	t.seed, t.sets, t.used = seed, make([]set, n), make([]atomic.Uint64, (n+63)/64)
+	for i := range t.sets {
+		t.sets[i].number = i
+	}
+}
+
+// use notes that a set has a flow.
+func (t *table) use(number int) {
+	if word, bit := &t.used[number/64], uint64(1)<<(number%64); word.Load()&bit == 0 {
+		word.Or(bit)
+	}
+}
+
+// eachUsed calls f for each set that has had a flow.
+func (t *table) eachUsed(f func(*set)) {
+	for i := range t.used {
+		for word := t.used[i].Load(); word != 0; word &= word - 1 {
+			f(&t.sets[64*i+bits.TrailingZeros64(word)])
+		}
+	}
 }
 
 func (t *table) set(k *key) *set { return &t.sets[k.hash(t.seed)&uint64(len(t.sets)-1)] }
@@ -60,6 +83,7 @@ func (set *set) flowLocked(s *Stage, seg *segment) *flow {
 		s.counters.unknown.Add(1)
 		return nil
 	}
+	s.table.use(set.number)
 	oldest.giveUp(s.counters)
 	oldest.key, oldest.live, oldest.used = seg.key, true, set.uses
 	return oldest
