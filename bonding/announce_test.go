@@ -203,10 +203,11 @@ func TestCancelAnnouncements(t *testing.T) {
 
 // A host on the bond and a VLAN device of it announces each of its addresses from
 // the new active slave, tagged for the VLAN, on failover and on failback, and
-// nothing on the old one (A13).
+// nothing on the old one (A13, T20).
 func TestHostAnnounces(t *testing.T) {
-	for _, count := range []int{3, -1} {
-		r := newDownRig(t, bonding.Options{Mode: bonding.ActiveBackup, Primary: "eth0", NumGratARP: count}, 2)
+	for _, count := range []int{3, 10, -1} {
+		r := newDownRig(t, bonding.Options{Mode: bonding.ActiveBackup, Primary: "eth0", NumGratARP: count,
+			MIIMon: 10 * time.Millisecond, PeerNotifDelay: 100 * time.Millisecond}, 2)
 		trunk, err := vlan.NewTrunk(r.Bond)
 		if err != nil {
 			t.Fatal(err)
