@@ -2,6 +2,7 @@ package bonding_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +17,11 @@ import (
 // fired for it.
 type lateClock struct {
 	*faketime.ManualClock
-	late time.Duration
+	late atomic.Int64 // nanoseconds
 }
 
 func (c *lateClock) NowMonotonic() tcpip.MonotonicTime {
-	return c.ManualClock.NowMonotonic().Add(c.late)
+	return c.ManualClock.NowMonotonic().Add(time.Duration(c.late.Load()))
 }
 
 // The stack sets addresses and MTUs, and takes the NIC away, with its lock held.
@@ -45,30 +46,39 @@ func TestAnnouncementsWaitForTheStack(t *testing.T) {
 		b.Attach(&linktest.Sink{})
 		clock.Advance(time.Minute)
 		var lock sync.Mutex
-		calls := 0
+		var calls atomic.Int32
 		f := func() {
-			if !lock.TryLock() {
-				t.Errorf("%s: called while the stack's lock is held", about)
-				return
-			}
+			lock.Lock() // as the stack does
 			defer lock.Unlock()
-			calls++
+			calls.Add(1)
 		}
 		defer b.SubscribeNotifyPeers(f)()
 		defer b.SubscribeResendMemberships(f)()
 		if err := b.SetOption("active_slave", "eth1"); err != nil {
 			t.Fatal(err)
 		}
-		if calls != 1 {
-			t.Errorf("%s: %d calls at once, want 1", about, calls)
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%s: %d calls at once, want 1", about, n)
 		}
-		clock.late = time.Second
+		clock.late.Store(int64(time.Second))
 		lock.Lock()
-		set(b)
+		done := make(chan struct{})
+		go func() {
+			set(b)
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(hostPatience):
+			t.Fatalf("%s: waits for the stack's lock", about)
+		}
 		lock.Unlock()
-		clock.RunImmediatelyScheduledJobs()
-		if calls != 3 {
-			t.Errorf("%s: %d calls, want 3", about, calls)
+		await(t, about+": all that was due has come", func() bool {
+			clock.RunImmediatelyScheduledJobs()
+			return calls.Load() >= 3
+		})
+		if n := calls.Load(); n != 3 {
+			t.Errorf("%s: %d calls, want 3", about, n)
 		}
 	}
 }
