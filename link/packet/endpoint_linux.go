@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"bondstack/link"
+	"bondstack/link/internal/vnet"
 
 	ebpflink "github.com/cilium/ebpf/link"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -245,7 +246,7 @@ func (e *Endpoint) GSOMaxSize() uint32 {
 	if e.options.NoGSO {
 		return 0
 	}
-	return gsoMaxSize
+	return vnet.GSOMaxSize
 }
 
 // SupportedGSO implements stack.GSOEndpoint.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"bondstack/link"
+	"bondstack/link/internal/vnet"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/link/fdbased"
@@ -145,7 +146,7 @@ func (f *Fdbased) open(options Options) error {
 	}
 	f.mtu = f.ns.observe(f.name).mtu
 	f.monitor.bound.Store(facts.index)
-	gso := uint32(gsoMaxSize)
+	gso := uint32(vnet.GSOMaxSize)
 	if options.NoGSO {
 		gso = 0
 	}

@@ -28,16 +28,6 @@ func sendMessages(fd int, messages []message) (int, unix.Errno) {
 	return int(n), errno
 }
 
-// appendVector appends the bytes of b, if any.
-func appendVector(v []unix.Iovec, b []byte) []unix.Iovec {
-	if len(b) == 0 {
-		return v
-	}
-	v = append(v, unix.Iovec{Base: unsafe.SliceData(b)})
-	v[len(v)-1].SetLen(len(b))
-	return v
-}
-
 // controlBuffer has room for the control message with the auxiliary data of a
 // frame, and its alignment.
 type controlBuffer [8]uint64

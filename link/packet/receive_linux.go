@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 
+	"bondstack/link/internal/vnet"
+
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -106,31 +108,31 @@ func (r *receiver) dispatch(n int) {
 
 // deliver delivers one frame, or drops it.
 func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filter *filterState, c *batchCounts) {
-	size := int(m.size) - virtioSize
-	virtio, ok := parseVirtio(s.virtio[:])
+	size := int(m.size) - vnet.Size
 	switch {
 	case m.header.Flags&unix.MSG_TRUNC != 0:
 		c.oversize++
 		return
-	case size < header.EthernetMinimumSize || !ok:
+	case size < header.EthernetMinimumSize:
 		c.malformed++
 		return
 	}
 	parts := s.frame(size, m)
+	virtio := s.header()
 	kind, pass := filter.classify(macAddress(parts[0][:header.EthernetAddressSize]))
 	if !pass {
 		c.address++
 		return
 	}
-	verdict := verify(parts, virtio.vouched())
-	if verdict == checksumBad {
+	verdict := vnet.Verify(parts, virtio.Vouched())
+	if verdict == vnet.Bad {
 		c.checksum++
 		return
 	}
-	if virtio.gsoType == virtioGSODatagrams {
+	if virtio.GSOType == vnet.Datagrams {
 		whole := slices.Concat(parts...)
-		if !splitDatagrams(whole, int(virtio.gsoSize), func(b []byte) {
-			r.hand(buffer.MakeWithData(b), virtioHeader{}, kind, verdict, to, c)
+		if !vnet.SplitDatagrams(whole, int(virtio.GSOSize), func(b []byte) {
+			r.hand(buffer.MakeWithData(b), vnet.Header{}, kind, verdict, to, c)
 		}) {
 			c.malformed++
 		}
@@ -140,14 +142,14 @@ func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filt
 }
 
 // hand makes a packet of a frame and delivers it.
-func (r *receiver) hand(frame buffer.Buffer, virtio virtioHeader, kind tcpip.PacketType, v verdict, to stack.NetworkDispatcher, c *batchCounts) {
+func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, kind tcpip.PacketType, v vnet.Verdict, to stack.NetworkDispatcher, c *batchCounts) {
 	c.packets++
 	c.bytes += uint64(frame.Size())
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
 	parseEthernet(pkt)
 	pkt.PktType = kind
-	pkt.RXChecksumValidated = v == checksumGood
-	pkt.GSOOptions = virtio.gsoOptions(header.EthernetMinimumSize)
+	pkt.RXChecksumValidated = v == vnet.Good
+	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)
 	to.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 	pkt.DecRef()
 }

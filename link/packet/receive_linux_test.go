@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"bondstack/link/internal/vnet"
+	"bondstack/link/internal/vnet/vnettest"
+
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -21,8 +24,8 @@ func TestChecksumsAreVerified(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	bad := uint64(0)
 	for i := range 40 {
-		s := packetSpec{v6: i&1 != 0, udp: i&2 != 0, tags: i >> 2 & 1, payload: 10 + random.IntN(1000)}
-		b, _, transport := s.build(random)
+		s := vnettest.Spec{V6: i&1 != 0, UDP: i&2 != 0, Tags: i >> 2 & 1, Payload: 10 + random.IntN(1000)}
+		b, _, transport := s.Build(random)
 		raw.send(b)
 		if got := r.next(t); !got.valid {
 			t.Errorf("%+v: RXChecksumValidated = false, want true", s)
@@ -61,7 +64,7 @@ func TestPartialChecksumsOfUDP(t *testing.T) {
 	if !got.valid {
 		t.Error("RXChecksumValidated = false for a datagram that the kernel vouches for")
 	}
-	if verify([][]byte{got.frame}, false) != checksumBad {
+	if vnet.Verify([][]byte{got.frame}, false) != vnet.Bad {
 		t.Error("the checksum was not partial: the test shows nothing")
 	}
 }
@@ -100,7 +103,7 @@ func TestSegmentedDatagrams(t *testing.T) {
 			continue
 		}
 		sizes = append(sizes, len(got.frame)-42)
-		if !got.valid || verify([][]byte{got.frame}, false) != checksumGood || got.frame[42] != byte(i) {
+		if !got.valid || vnet.Verify([][]byte{got.frame}, false) != vnet.Good || got.frame[42] != byte(i) {
 			t.Errorf("datagram %d: valid %v, begins with %d", i, got.valid, got.frame[42])
 		}
 		i++

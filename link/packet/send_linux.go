@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"bondstack/link/internal/vnet"
+
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -25,7 +27,7 @@ const (
 // scratch is what a sender needs for one batch. Scratches are reused.
 type scratch struct {
 	messages [sendBatch]message
-	virtio   [sendBatch][virtioSize]byte
+	virtio   [sendBatch][vnet.Size]byte
 	sizes    [sendBatch]int
 	vectors  []unix.Iovec
 	// starts are where in vectors each frame begins: the pointers are set when
@@ -40,10 +42,10 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // load describes the packets, at most sendBatch of them, to the kernel.
 func (s *scratch) load(pkts []*stack.PacketBuffer) {
 	for i, pkt := range pkts {
-		virtioFor(pkt).put(s.virtio[i][:])
+		vnet.For(pkt).Put(s.virtio[i][:])
 		s.starts[i] = len(s.vectors)
 		s.sizes[i] = pkt.Size()
-		s.vectors = appendVector(s.vectors, s.virtio[i][:])
+		s.vectors = vnet.AppendVector(s.vectors, s.virtio[i][:])
 		s.appendPacket(pkt)
 	}
 	s.starts[len(pkts)] = len(s.vectors)
@@ -60,7 +62,7 @@ func (s *scratch) appendPacket(pkt *stack.PacketBuffer) {
 	if views.Len() >= maxVectors {
 		v := pkt.ToView()
 		s.copies = append(s.copies, v)
-		s.vectors = appendVector(s.vectors, v.AsSlice())
+		s.vectors = vnet.AppendVector(s.vectors, v.AsSlice())
 		return
 	}
 	for v := views.Front(); v != nil; v = v.Next() {
@@ -69,7 +71,7 @@ func (s *scratch) appendPacket(pkt *stack.PacketBuffer) {
 			skip -= len(b)
 			continue
 		}
-		s.vectors = appendVector(s.vectors, b[skip:])
+		s.vectors = vnet.AppendVector(s.vectors, b[skip:])
 		skip = 0
 	}
 }

@@ -5,22 +5,18 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"bondstack/link/internal/vnet"
+
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 // fill writes what a kernel would have received into a slot.
-func (s *slot) fill(m *message, virtio virtioHeader, frame []byte) {
-	virtio.put(s.virtio[:])
-	m.size = uint32(virtioSize + len(frame))
+func (s *slot) fill(m *message, virtio vnet.Header, frame []byte) {
+	virtio.Put(s.virtio[:])
+	m.size = uint32(vnet.Size + len(frame))
 	m.header.SetControllen(0)
-	for i, v := range s.views {
-		b := v.AsSlice()
-		if i == 0 {
-			b = b[headroom:]
-		}
-		frame = frame[copy(b, frame):]
-	}
+	s.views.Fill(frame)
 }
 
 // newTestReceiver is a receiver without a socket.
@@ -46,24 +42,24 @@ func TestFramesOfEveryLength(t *testing.T) {
 	for _, protocol := range []uint16{0x800, 0x86dd, 0x8100, 0x806} {
 		for size := range 200 {
 			b := etherFrame(broadcastAddress, protocol, bytes.Repeat([]byte{0x45}, 200))[:size]
-			for _, v := range []virtioHeader{{}, {flags: 1}, {gsoType: virtioGSODatagrams, gsoSize: 10}, {gsoType: 0xff}} {
+			for _, v := range []vnet.Header{{}, {Flags: 1}, {GSOType: vnet.Datagrams, GSOSize: 10}, {GSOType: 0xff}} {
 				s.fill(m, v, b)
 				r.dispatch(1)
 				s.prepare(m)
 			}
 		}
 	}
-	for size := range virtioSize {
-		s.fill(m, virtioHeader{}, nil)
+	for size := range vnet.Size {
+		s.fill(m, vnet.Header{}, nil)
 		m.size = uint32(size)
 		r.dispatch(1)
 	}
 	stats := r.endpoint.stats.snapshot()
-	if total := stats.RXPackets + stats.RXDroppedMalformed + stats.RXDroppedChecksum; total != 4*200*4+virtioSize {
-		t.Errorf("counted %d frames, want %d: %+v", total, 4*200*4+virtioSize, stats)
+	if total := stats.RXPackets + stats.RXDroppedMalformed + stats.RXDroppedChecksum; total != 4*200*4+vnet.Size {
+		t.Errorf("counted %d frames, want %d: %+v", total, 4*200*4+vnet.Size, stats)
 	}
-	if stats.RXDroppedMalformed < 4*14*4+virtioSize {
-		t.Errorf("malformed %d, want at least %d", stats.RXDroppedMalformed, 4*14*4+virtioSize)
+	if stats.RXDroppedMalformed < 4*14*4+vnet.Size {
+		t.Errorf("malformed %d, want at least %d", stats.RXDroppedMalformed, 4*14*4+vnet.Size)
 	}
 	for n := len(got.got); n > 0; n-- {
 		if b := (<-got.got).frame; len(b) < 14 {
@@ -77,7 +73,7 @@ func TestTruncatedFramesAreDropped(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
 	r.endpoint.attached.Store(&attachment{newRecorder()})
-	r.slots[0].fill(&r.messages[0], virtioHeader{}, frame(broadcastAddress, "cut"))
+	r.slots[0].fill(&r.messages[0], vnet.Header{}, frame(broadcastAddress, "cut"))
 	r.messages[0].header.Flags = unix.MSG_TRUNC
 	r.dispatch(1)
 	if s := r.endpoint.stats.snapshot(); s.RXDroppedOversize != 1 || s.RXPackets != 0 {
@@ -88,11 +84,8 @@ func TestTruncatedFramesAreDropped(t *testing.T) {
 // TestFrameFillsViews takes frames of sizes around the bounds of the views, with
 // a tag and without.
 func TestFrameFillsViews(t *testing.T) {
-	first := viewSizes[0] - headroom
-	total := -headroom
-	for _, n := range viewSizes {
-		total += n
-	}
+	const first = 128 - vnet.Headroom // of the first view
+	total := vnet.Room()
 	for _, size := range []int{14, first - 5, first - 4, first - 1, first, first + 1, first + 2048, first + 2049, 65535 + 14, total} {
 		for _, tagged := range []bool{false, true} {
 			var s slot
@@ -102,7 +95,7 @@ func TestFrameFillsViews(t *testing.T) {
 			for i := range want {
 				want[i] = byte(i * 7)
 			}
-			s.fill(&m, virtioHeader{}, want)
+			s.fill(&m, vnet.Header{}, want)
 			if tagged {
 				n := putTag(s.control.bytes(), unix.TP_STATUS_VLAN_VALID, 0, 5)
 				m.header.SetControllen(n)

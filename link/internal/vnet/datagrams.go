@@ -1,4 +1,4 @@
-package packet
+package vnet
 
 import (
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -6,12 +6,12 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// splitDatagrams cuts a frame that a kernel made of several UDP datagrams of a
+// SplitDatagrams cuts a frame that a kernel made of several UDP datagrams of a
 // size (UDP_SEGMENT, the last may be shorter) into the frames that would have
 // been on a wire, and calls each with them in order. A TCP segment of 64 KiB
 // may be delivered whole; datagrams may not, since their bounds mean something.
 // It is false, and each not called, where the frame is not one.
-func splitDatagrams(frame []byte, size int, each func(frame []byte)) bool {
+func SplitDatagrams(frame []byte, size int, each func(frame []byte)) bool {
 	s, ok := parseDatagrams(frame)
 	if !ok || size <= 0 {
 		return false

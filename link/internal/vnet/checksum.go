@@ -1,34 +1,42 @@
-package packet
+package vnet
 
 import (
 	"encoding/binary"
+
+	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
-// verdict is what the verification of a frame's checksums came to.
-type verdict int
+// Verdict is what the verification of a frame's checksums came to.
+type Verdict int
 
 const (
-	// checksumUnknown: the frame has no checksum that can be verified by
+	// Unknown: the frame has no checksum that can be verified by
 	// itself.
-	checksumUnknown verdict = iota
-	// checksumGood: the frame's checksums are right.
-	checksumGood
-	// checksumBad: a checksum is wrong.
-	checksumBad
+	Unknown Verdict = iota
+	// Good: the frame's checksums are right.
+	Good
+	// Bad: a checksum is wrong.
+	Bad
+)
+
+// Where a VLAN tag is in a frame, and its size in bytes.
+const (
+	tagOffset   = 12
+	vlanTagSize = 4
 )
 
 // maxTags is how many VLAN tags the verifier looks behind.
 const maxTags = 2
 
-// verify verifies the IPv4 header checksum of a frame and, unless vouched, its
+// Verify verifies the IPv4 header checksum of a frame and, unless vouched, its
 // TCP or UDP checksum. parts are the frame's bytes in order; the headers must
 // be in the first part, or they are not looked at. What is malformed is left to
 // the stack, which says so better.
-func verify(parts [][]byte, vouched bool) verdict {
+func Verify(parts [][]byte, vouched bool) Verdict {
 	network, offset := networkHeader(parts[0])
 	switch network {
 	case header.IPv4ProtocolNumber:
@@ -36,7 +44,7 @@ func verify(parts [][]byte, vouched bool) verdict {
 	case header.IPv6ProtocolNumber:
 		return verifyIPv6(parts, offset, vouched)
 	}
-	return checksumUnknown
+	return Unknown
 }
 
 // networkHeader finds the network header behind up to maxTags VLAN tags.
@@ -47,7 +55,7 @@ func networkHeader(frame []byte) (tcpip.NetworkProtocolNumber, int) {
 			break
 		}
 		switch t := binary.BigEndian.Uint16(frame[offset:]); t {
-		case ethertypeVLAN, 0x88a8:
+		case link.TagProtocolQ, link.TagProtocolAD:
 			offset += vlanTagSize
 		default:
 			return tcpip.NetworkProtocolNumber(t), offset + 2
@@ -56,24 +64,24 @@ func networkHeader(frame []byte) (tcpip.NetworkProtocolNumber, int) {
 	return 0, 0
 }
 
-// verifyIPv4 is verify for a frame whose IPv4 header is at offset.
-func verifyIPv4(parts [][]byte, offset int, vouched bool) verdict {
+// verifyIPv4 is Verify for a frame whose IPv4 header is at offset.
+func verifyIPv4(parts [][]byte, offset int, vouched bool) Verdict {
 	ip := header.IPv4(parts[0][offset:])
 	if len(ip) < header.IPv4MinimumSize {
-		return checksumUnknown
+		return Unknown
 	}
 	headerLen, total := int(ip.HeaderLength()), int(ip.TotalLength())
 	if headerLen < header.IPv4MinimumSize || headerLen > len(ip) || total < headerLen {
-		return checksumUnknown
+		return Unknown
 	}
 	if checksum.Checksum(ip[:headerLen], 0) != 0xffff {
-		return checksumBad
+		return Bad
 	}
 	if ip.More() || ip.FragmentOffset() != 0 {
-		return checksumUnknown
+		return Unknown
 	}
 	if vouched {
-		return checksumGood
+		return Good
 	}
 	return verifyTransport(parts, transport{
 		protocol: ip.TransportProtocol(),
@@ -84,15 +92,15 @@ func verifyIPv4(parts [][]byte, offset int, vouched bool) verdict {
 	})
 }
 
-// verifyIPv6 is verify for a frame whose IPv6 header is at offset. Behind
+// verifyIPv6 is Verify for a frame whose IPv6 header is at offset. Behind
 // extension headers that are not in the first part it does not look.
-func verifyIPv6(parts [][]byte, offset int, vouched bool) verdict {
+func verifyIPv6(parts [][]byte, offset int, vouched bool) Verdict {
 	ip := header.IPv6(parts[0][offset:])
 	if len(ip) < header.IPv6MinimumSize {
-		return checksumUnknown
+		return Unknown
 	}
 	if vouched {
-		return checksumGood
+		return Good
 	}
 	t := transport{
 		protocol: tcpip.TransportProtocolNumber(ip.NextHeader()),
@@ -103,7 +111,7 @@ func verifyIPv6(parts [][]byte, offset int, vouched bool) verdict {
 	}
 	for isIPv6Option(t.protocol) {
 		if len(parts[0]) < t.start+2 {
-			return checksumUnknown
+			return Unknown
 		}
 		t.protocol = tcpip.TransportProtocolNumber(parts[0][t.start])
 		t.start += 8 * (1 + int(parts[0][t.start+1]))
@@ -127,38 +135,38 @@ type transport struct {
 }
 
 // verifyTransport verifies the checksum of a TCP or UDP segment.
-func verifyTransport(parts [][]byte, t transport) verdict {
+func verifyTransport(parts [][]byte, t transport) Verdict {
 	first := parts[0]
 	switch t.protocol {
 	case header.TCPProtocolNumber:
 	case header.UDPProtocolNumber:
 		if len(first) < t.start+header.UDPMinimumSize {
-			return checksumUnknown
+			return Unknown
 		}
 		udp := header.UDP(first[t.start:])
 		if udp.Checksum() == 0 && len(t.src) == header.IPv4AddressSize {
-			return checksumGood // RFC 768: the sender made none
+			return Good // RFC 768: the sender made none
 		}
 		n := int(udp.Length())
 		if n < header.UDPMinimumSize || t.start+n > t.end {
-			return checksumUnknown
+			return Unknown
 		}
 		t.end = t.start + n
 	default:
-		return checksumUnknown
+		return Unknown
 	}
 	sum, ok := sumRange(parts, t.start, t.end)
 	if !ok {
-		return checksumUnknown
+		return Unknown
 	}
 	sum = checksum.Combine(sum, checksum.Checksum(t.src, 0))
 	sum = checksum.Combine(sum, checksum.Checksum(t.dst, 0))
 	sum = checksum.Combine(sum, uint16(t.protocol))
 	sum = checksum.Combine(sum, uint16(t.end-t.start))
 	if sum != 0xffff {
-		return checksumBad
+		return Bad
 	}
-	return checksumGood
+	return Good
 }
 
 // sumRange sums the bytes from start to end of a frame. It is false where the
