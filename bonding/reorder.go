@@ -33,10 +33,12 @@ func (c *config) reorders() bool {
 }
 
 // updateReorder makes, replaces or ends the stage, and tells it of links that
-// deliver no more. What a stage delivers thereby goes up with no lock held.
+// deliver no more. What a stage delivers thereby goes up with no lock held. There
+// is a stage only where it can have work: while a NIC has the bond, since there
+// were two slaves.
 func (b *Bond) updateReorder() {
 	r := &b.reordering
-	want := b.config.reorders() && !b.closed
+	want := b.config.reorders() && b.dispatcher != nil && (len(b.slaves) > 1 || r.stage != nil)
 	if old := r.stage; old != nil && (!want || r.limits != b.config.reorderLimits) {
 		r.stage, b.dirty = nil, true
 		b.later(old.Close)
@@ -91,7 +93,8 @@ func (b *Bond) deliverInOrder(pkt *stack.PacketBuffer) {
 // ReorderStatus is what the restoring of the order of TCP streams holds at one
 // moment, and what it has done while the bond lived.
 type ReorderStatus struct {
-	// On is whether it is at work: rx_reorder on, or auto in balance-rr.
+	// On is whether it is at work: rx_reorder is on, or auto in balance-rr, a NIC
+	// has the bond, and there were two slaves since.
 	On bool `json:"on"`
 	reorder.State
 	reorder.Counts

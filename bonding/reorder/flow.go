@@ -70,9 +70,8 @@ func (f *flow) begin(at uint32, links uint16, c *Counters) {
 
 // place takes note of a piece that came by a link. It reports whether the piece
 // goes on now: because it continues the stream, whose place is moved, or because
-// it is behind the place. seen are the links that a new flow may come by. What
-// waited for it becomes ready only by settle, since
-// it comes after.
+// it is behind the place. What waited for it becomes ready only by settle, since
+// it comes after. seen are the links that a new flow may come by.
 func (f *flow) place(link int, seg *segment, seen uint16, c *Counters) bool {
 	if seg.begins || !f.placed || seg.seq-f.next > maxWindow && precedes(f.next, seg.seq) {
 		f.begin(seg.seq, seen, c)

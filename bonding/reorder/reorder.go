@@ -52,8 +52,8 @@
 // # Locks
 //
 // Two links' frames of one flow have to be compared with each other, so their
-// goroutines have to meet: each Receive of a piece of a stream takes the lock
-// of one of the table's sets (four flows) for some ten nanoseconds. No lock is
+// goroutines have to meet: each Receive of a TCP frame takes the lock of one of
+// the table's sets (four flows) for some ten nanoseconds. No lock is
 // held over Deliver, which may write to the bond and come back here. Order
 // holds through delivery all the same, since one goroutine at a time delivers a
 // flow: others leave it their frames and go.
