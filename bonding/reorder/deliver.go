@@ -52,13 +52,25 @@ func (s *Stage) settleLocked(set *set, f *flow, why reason) {
 	}
 }
 
+// turn is how many frames a goroutine delivers, about, before it leaves the rest
+// to the next that comes by. Else the goroutine of one link might be kept busy
+// with what another's leaves it, and would not come to its own frames.
+const turn = 64
+
 // drainLocked delivers what is ready of a flow, and what becomes so in the
 // meantime, with the lock free in between. The caller is the one who delivers
-// the flow.
+// the flow. What is left after its turn goes to whoever has the flow's next
+// frame, or to the ticker.
 func (s *Stage) drainLocked(set *set, f *flow) {
-	for f.ready.first != nil {
+	for done := 0; f.ready.first != nil; {
+		if done >= turn && !s.closed.Load() {
+			set.waiting.Store(true)
+			s.ticker.start()
+			break
+		}
 		f.delivering = true
 		batch := f.ready
+		done += batch.n
 		f.ready = list{}
 		set.mu.Unlock()
 		s.deliverAll(batch)

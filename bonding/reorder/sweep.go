@@ -77,7 +77,7 @@ func (s *Stage) State() State {
 			if f.live {
 				st.Flows++
 			}
-			st.Frames += f.held.n
+			st.Frames += f.held.n + f.ready.n
 		}
 		set.mu.Unlock()
 	}

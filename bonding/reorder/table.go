@@ -21,7 +21,7 @@ type table struct {
 
 // set is a part of the table with a lock of its own.
 type set struct {
-	// waiting is whether a flow may hold frames.
+	// waiting is whether a flow may have frames for the ticker.
 	waiting atomic.Bool
 	number  int // in the table
 
@@ -97,10 +97,11 @@ func (f *flow) rank() uint64 {
 	return f.used
 }
 
-// waitingLocked reports whether a flow of the set holds frames.
+// waitingLocked reports whether a flow of the set holds frames, or has some that
+// nobody is delivering.
 func (set *set) waitingLocked() bool {
 	for i := range set.flows {
-		if set.flows[i].held.n > 0 {
+		if f := &set.flows[i]; f.held.n > 0 || f.ready.n > 0 && !f.delivering {
 			return true
 		}
 	}
