@@ -37,7 +37,7 @@ func TestALBFlood(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before, most := heap(), uint64(0)
-	const each = 500 // between two rounds of the peers: 25,000 a second
+	const each = 500 // between two rounds of the peers: 25,000 a second, or with the race detector 5,000
 	clear(l.worst)
 	for n := range flood {
 		mac, ip := madeUp(n)
@@ -49,7 +49,7 @@ func TestALBFlood(t *testing.T) {
 			l.sw.Port(1).SetCarrier(false)
 			fallthrough
 		default:
-			l.run(20 * time.Millisecond)
+			l.run(talkInterval())
 		}
 		if n%(flood/4) == flood/8 {
 			most = max(most, heap())

@@ -170,7 +170,7 @@ func TestSelection(t *testing.T) {
 			{"eth0 down", "eth1"}, {"eth1 down", ""}, {"wait 1000", ""}, {"eth1 up", "eth1"}, {"eth0 up", "eth1"},
 		}},
 	} {
-		for _, mode := range []bonding.Mode{bonding.ActiveBackup, bonding.BalanceTLB} {
+		for _, mode := range []bonding.Mode{bonding.ActiveBackup, bonding.BalanceTLB, bonding.BalanceALB} {
 			t.Run(fmt.Sprint(mode, "/", tt.name), func(t *testing.T) {
 				tt.o.Mode = mode
 				r := newRig(t, tt.o, tt.slaves)
