@@ -24,7 +24,7 @@ func madeUp(n int) (tcpip.LinkAddress, netip.Addr) {
 func TestALBFlood(t *testing.T) {
 	flood := 40_000
 	if raceEnabled || testing.Short() {
-		flood /= 10
+		flood /= 20
 	}
 	l := newALBLAN(t, 9)
 	attacker := l.peers[8]
