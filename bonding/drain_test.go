@@ -219,15 +219,16 @@ func startStream(t *testing.T, from, to *stack.Host, addr string) *stream {
 	return s
 }
 
-// end checks that all has arrived.
-func (s *stream) end(t *testing.T) {
+// end checks that all has arrived but for at most some.
+func (s *stream) end(t *testing.T, some int) {
 	t.Helper()
 	s.stop.Store(true)
 	<-s.done
-	for end := time.Now().Add(5 * time.Second); s.arrived.Load() < int64(s.sent) && time.Now().Before(end); {
+	least := int64(s.sent - some)
+	for end := time.Now().Add(5 * time.Second); s.arrived.Load() < least && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
-	if s.arrived.Load() != int64(s.sent) || s.sent == 0 || s.lastFault != nil {
+	if s.arrived.Load() < least || s.sent == 0 || s.lastFault != nil {
 		t.Errorf("%d of %d datagrams arrived (%v)", s.arrived.Load(), s.sent, s.lastFault)
 	}
 }
@@ -263,8 +264,16 @@ func TestDrainLosesNothing(t *testing.T) {
 	}
 }
 
-// The same for active-backup, on two ports of a switch.
-func TestDrainLosesNothingActiveBackup(t *testing.T) {
+// The same for the modes with an active slave, on two ports of a switch.
+func TestDrainLosesNothingOnSwitch(t *testing.T) {
+	for _, mode := range bonding.AvailableModes() {
+		if mode == bonding.ActiveBackup || mode == bonding.BalanceTLB || mode == bonding.BalanceALB {
+			t.Run(mode.String(), func(t *testing.T) { drainOnSwitch(t, mode) })
+		}
+	}
+}
+
+func drainOnSwitch(t *testing.T, mode bonding.Mode) {
 	t.Parallel()
 	sw, err := wire.NewSwitch(wire.SwitchOptions{Ports: 3})
 	if err != nil {
@@ -273,7 +282,7 @@ func TestDrainLosesNothingActiveBackup(t *testing.T) {
 	t.Cleanup(sw.Close)
 	p := &hostPair{tb: t}
 	for i := range p.bonds {
-		b, err := bonding.New(bonding.Options{Mode: bonding.ActiveBackup})
+		b, err := bonding.New(bonding.Options{Mode: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -330,8 +339,14 @@ func drainLosesNothing(t *testing.T, p *hostPair, name string) {
 	if slave().LACP != nil {
 		await(t, "the port distributes", func() bool { return slave().State == "active" })
 	}
-	there.end(t)
-	back.end(t)
+	// With balance-tlb and balance-alb addresses move between the slaves, and
+	// what is on its way to one then may find its NIC's filter closed.
+	some := 0
+	if m := p.bonds[0].Mode(); m == bonding.BalanceTLB || m == bonding.BalanceALB {
+		some = 20
+	}
+	there.end(t, some)
+	back.end(t, some)
 	if err := <-transferred; err != nil {
 		t.Error(err)
 	}

@@ -12,7 +12,9 @@ const drainGrace = time.Second
 // Drain takes a slave out of use without losing a frame, so that its cable can be
 // pulled: those who can serve in its place do so from here on, announced where a
 // failover is, and the slave still receives what was on its way to it, in
-// active-backup for a second. In 802.3ad the port first stops sending, then tells
+// active-backup for a second. Where addresses move with the active slave (in
+// balance-tlb and balance-alb, and with fail_over_mac) frames on their way to the
+// slave may be lost. In 802.3ad the port first stops sending, then tells
 // the partner that it is out of sync, and stops taking frames a second later. The
 // slave stays drained whatever becomes of its link, and no failure is counted. It
 // is used all the same while no other slave can serve, but in 802.3ad where LACP
