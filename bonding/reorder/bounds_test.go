@@ -191,3 +191,44 @@ func BenchmarkReceive(b *testing.B) {
 		}
 	}
 }
+
+// A goroutine that others keep in work returns to its own link after a while.
+// What it leaves goes up with the flow's next frame, or by the timer.
+func TestDeliveryChangesHands(t *testing.T) {
+	const frames = 1000
+	clock := faketime.NewManualClock()
+	var got []uint32
+	var s *Stage
+	give := func(k, id uint32) {
+		pkt := packet(stream4(0).piece(int(k)))
+		defer pkt.DecRef()
+		pkt.Hash = id
+		s.Receive(int(k%2), pkt)
+	}
+	s = New(Options{Clock: clock, Deliver: func(pkt *stack.PacketBuffer) {
+		got = append(got, pkt.Hash)
+		if next := pkt.Hash + 1; next < frames {
+			give(next, next)
+		}
+	}})
+	give(0, 0)
+	if n := len(got); n < turn || n > 2*turn || s.State().Frames != 1 {
+		t.Errorf("the first goroutine delivered %d frames and left %d, want about %d and 1", n, s.State().Frames, turn)
+	}
+	before := len(got)
+	clock.Advance(DefaultHold / ticksPerHold)
+	if n := len(got) - before; n < turn || n > 2*turn {
+		t.Errorf("a tick delivered %d frames, want about %d", n, turn)
+	}
+	before = len(got)
+	give(5, frames) // sent again
+	if n := len(got) - before; n < turn || n > 2*turn {
+		t.Errorf("the next frame had %d frames delivered, want about %d", n, turn)
+	}
+	clock.Advance(time.Second)
+	late := slices.Index(got, frames)
+	if got = slices.Delete(got, late, late+1); len(got) != frames || !slices.IsSorted(got) {
+		t.Errorf("delivered %d frames, not as they came: %v", len(got), got)
+	}
+	s.Close()
+}

@@ -64,7 +64,7 @@ func (f *flight) due() []int {
 // what is due has been delivered, in order and once.
 func TestModel(t *testing.T) {
 	rnd := newRand(t)
-	for range 300 {
+	for range 150 {
 		links := 1 + rnd.IntN(5)
 		loss := []float64{0, 0.01, 0.2, 0.6}[rnd.IntN(4)]
 		r := newRig(t, Options{})
@@ -100,7 +100,7 @@ func TestModel(t *testing.T) {
 // once, none later than the hold time allows, and the bounds hold.
 func TestChaos(t *testing.T) {
 	rnd := newRand(t)
-	for range 200 {
+	for range 100 {
 		script := make([]byte, 50+rnd.IntN(1500))
 		for i := range script {
 			script[i] = byte(rnd.Uint32())
