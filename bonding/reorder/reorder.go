@@ -31,7 +31,7 @@
 // # Links in use
 //
 // A link is in use for a flow once it has delivered a piece of it; a new flow
-// takes all links that have delivered anything to the stage for such. A link
+// takes all links that deliver anything to the stage for such. A link
 // that is silent while others go on (it is idle, or its sender no longer uses
 // it) holds up a gap until the timer ends that, once: it is then out of use
 // until it delivers a new piece of the flow. Where the links' delays differ by

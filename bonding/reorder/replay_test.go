@@ -74,6 +74,13 @@ var replays = []struct {
 		A9 A11 -> 9 11
 		A10 -> 10`, // B is out of use: each gap is a loss
 		counts: Counts{Held: 5, Expired: 2, Lost: 3, Gaps: 4, Late: 1}},
+	{name: "new flows do not wait for an idle link", steps: `
+		A0 B1 -> 0 1
+		A3 -> .
+		+1500us A5 -> .
+		+500us -> 3 5
+		y:A0 y:A2 -> y:0 y:2`,
+		counts: Counts{Held: 3, Expired: 2, Lost: 1, Gaps: 3}},
 	{name: "an idle link comes back", steps: `
 		A0 B1 -> 0 1
 		A3 -> .

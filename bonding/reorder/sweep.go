@@ -3,6 +3,9 @@ package reorder
 // expire ends the waits that have been too long. It reports whether frames wait.
 func (s *Stage) expire(now uint32) (more bool) {
 	quiet := s.quiet(now)
+	if quiet != everyLink {
+		s.seen.And(^uint32(quiet)) // new flows need not find out for themselves
+	}
 	for i := range s.table.sets {
 		set := &s.table.sets[i]
 		if !set.waiting.Load() {
@@ -12,6 +15,8 @@ func (s *Stage) expire(now uint32) (more bool) {
 	}
 	return more
 }
+
+const everyLink = 1<<MaxLinks - 1
 
 // quiet returns the links that have delivered nothing for the hold time.
 func (s *Stage) quiet(now uint32) (links uint16) {
