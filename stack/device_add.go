@@ -111,8 +111,16 @@ func (d *Devices) addOne(f *draft, n *NewDevice) (*Device, error) {
 	if err := f.claimAll(name, n.AltNames, index); err != nil {
 		return nil, err
 	}
-	dev := &Device{index: index, name: name, altNames: slices.Clone(n.AltNames), up: !n.Down,
-		port: &devicePort{devices: d, index: index, link: n.Link}}
+	both := new(struct { // one allocation, since most devices keep their first state
+		port devicePort
+		dev  Device
+	})
+	dev := &both.dev
+	both.port.devices, both.port.index, both.port.link = d, index, n.Link
+	dev.index, dev.name, dev.up, dev.port = index, name, !n.Down, &both.port
+	if len(n.AltNames) > 0 {
+		dev.altNames = slices.Clone(n.AltNames)
+	}
 	if d.stack != nil && !n.Unattached {
 		if n.NIC != nil {
 			options := *n.NIC
