@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"time"
@@ -61,9 +62,11 @@ func (s *devicesSettings) run(p *progress) (*devicesResult, error) {
 	for _, k := range kinds {
 		result.Tables = append(result.Tables, tableResult{Name: k.name})
 	}
+	order := rand.New(rand.NewPCG(1, 1))
 	for run := range s.runs {
-		for i := range kinds {
-			k := (i + run) % len(kinds) // nobody is always the first
+		// Nobody is always the first, or always finds the heap as the same other one
+		// has left it.
+		for _, k := range order.Perm(len(kinds)) {
 			p.step("run %d of %d: %s", run+1, s.runs, kinds[k].name)
 			if err := s.measure(kinds[k], &result.Tables[k], result.readers); err != nil {
 				return nil, fmt.Errorf("%s: %w", kinds[k].name, err)
