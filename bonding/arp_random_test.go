@@ -35,7 +35,7 @@ func (s *segment) instant() {
 func TestRandomARP(t *testing.T) {
 	for _, mode := range []bonding.Mode{bonding.ActiveBackup, bonding.BalanceXOR} {
 		for _, rule := range []bonding.MonitorRule{bonding.MonitorExclusive, bonding.MonitorAny, bonding.MonitorAll} {
-			t.Run(fmt.Sprintf("%s/%s/seed=1", mode, rule), func(t *testing.T) { randomARP(t, mode, rule, 1) })
+			t.Run(fmt.Sprintf("%s/%s/seed=%d", mode, rule, *seedFlag), func(t *testing.T) { randomARP(t, mode, rule, *seedFlag) })
 		}
 	}
 }
@@ -61,11 +61,7 @@ func randomARP(t *testing.T, mode bonding.Mode, rule bonding.MonitorRule, seed u
 		segment: newSegment(t, bonding.Options{Mode: mode, MonitorRule: rule}, 2)}
 	w.alone = mode != bonding.ActiveBackup
 	w.instant()
-	steps := 4000
-	if raceEnabled || testing.Short() {
-		steps /= 8
-	}
-	for step := range steps {
+	for step := range randomSteps(4000) {
 		w.act()
 		w.clock.RunImmediatelyScheduledJobs()
 		w.instant()

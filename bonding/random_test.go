@@ -1,6 +1,7 @@
 package bonding_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -15,19 +16,35 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-// steps of the random test for each mode and seed.
-const randomSteps = 20000
+// Flags for longer walks than those of every day, and by another seed:
+//
+//	go test ./bonding -run TestRandom -random.steps 100000 -random.seed 7
+var (
+	stepsFlag = flag.Int("random.steps", 0, "steps of each random walk; 0 is few enough for every day")
+	seedFlag  = flag.Uint64("random.seed", 1, "seed of the random walks")
+)
+
+// randomSteps is how long a walk is that is usually of n steps.
+func randomSteps(n int) int {
+	switch {
+	case *stepsFlag > 0:
+		return *stepsFlag
+	case raceEnabled || testing.Short():
+		return n / 8
+	}
+	return n
+}
 
 // TestRandom does whatever may be done to a bond, in any order, and checks after
 // each step what must always hold. A failure names its seed and step: the same
 // seed does the same.
 func TestRandom(t *testing.T) {
 	for _, m := range recoveryModes {
-		t.Run(fmt.Sprintf("%s/seed=1", m.mode), func(t *testing.T) { randomWalk(t, bonding.Options{Mode: m.mode}, 1) })
+		t.Run(fmt.Sprintf("%s/seed=%d", m.mode, *seedFlag), func(t *testing.T) { randomWalk(t, bonding.Options{Mode: m.mode}, *seedFlag) })
 	}
 	for _, policy := range []bonding.FailOverMAC{bonding.FailOverMACActive, bonding.FailOverMACFollow} {
-		t.Run(fmt.Sprintf("fail_over_mac=%s/seed=1", policy), func(t *testing.T) {
-			randomWalk(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: policy}, 1)
+		t.Run(fmt.Sprintf("fail_over_mac=%s/seed=%d", policy, *seedFlag), func(t *testing.T) {
+			randomWalk(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: policy}, *seedFlag)
 		})
 	}
 }
@@ -64,11 +81,7 @@ func randomWalk(t *testing.T, o bonding.Options, seed uint64) {
 		gone: map[string]bool{},
 	}
 	w.last = w.Status()
-	steps := randomSteps
-	if raceEnabled || testing.Short() {
-		steps /= 8
-	}
-	for w.step = range steps {
+	for w.step = range randomSteps(20000) {
 		w.act()
 		w.clock.RunImmediatelyScheduledJobs()
 		w.check()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type rig struct {
 	links  map[string]*linktest.Recorder
 	up     *linktest.Sink
 	events *bonding.Subscription
+	// fired counts the bond's timers that fired.
+	fired atomic.Int64
 	// own has send's frames come from the bond's address, as a host's do.
 	own bool
 }
@@ -42,7 +45,7 @@ func newRig(tb testing.TB, o bonding.Options, slaves int) *rig {
 func newDownRig(tb testing.TB, o bonding.Options, slaves int) *rig {
 	tb.Helper()
 	r := &rig{tb: tb, clock: faketime.NewManualClock(), links: map[string]*linktest.Recorder{}, up: &linktest.Sink{}}
-	o.Clock = r.clock
+	o.Clock = countingClock{r.clock, &r.fired}
 	if o.Rand == nil {
 		o.Rand = seededRand(1)
 	}
@@ -57,6 +60,16 @@ func newDownRig(tb testing.TB, o bonding.Options, slaves int) *rig {
 		r.enslave(fmt.Sprintf("eth%d", i), bonding.SlaveOptions{}, linktest.RecorderOptions{})
 	}
 	return r
+}
+
+// countingClock counts the timers that fire.
+type countingClock struct {
+	*faketime.ManualClock
+	fired *atomic.Int64
+}
+
+func (c countingClock) AfterFunc(d time.Duration, f func()) tcpip.Timer {
+	return c.ManualClock.AfterFunc(d, func() { c.fired.Add(1); f() })
 }
 
 // seededRand returns a source that may be used from many goroutines.
