@@ -94,6 +94,8 @@ func TestARPMonitorWithKernel(t *testing.T) {
 	}{
 		{"IPv4", bonding.Options{ARPIPTargets: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, ARPValidate: bonding.ValidateAll},
 			[]string{"addr", "del", "10.9.0.1/24", "dev", "br0"}, []string{"addr", "add", "10.9.0.1/24", "dev", "br0"}},
+		{"IPv4, any of it and miimon", bonding.Options{ARPIPTargets: []netip.Addr{netip.MustParseAddr("10.9.0.1")}, ARPValidate: bonding.ValidateAll, MIIMon: 100 * time.Millisecond, MonitorRule: bonding.MonitorAny},
+			[]string{"addr", "del", "10.9.0.1/24", "dev", "br0"}, []string{"addr", "add", "10.9.0.1/24", "dev", "br0"}},
 		{"IPv6", bonding.Options{NSIP6Targets: []netip.Addr{netip.MustParseAddr("fd00:9::1")}, ARPValidate: bonding.ValidateAll},
 			[]string{"addr", "del", "fd00:9::1/64", "dev", "br0"}, []string{"addr", "add", "fd00:9::1/64", "dev", "br0", "nodad"}},
 	} {
@@ -101,6 +103,7 @@ func TestARPMonitorWithKernel(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("needs root: makes network namespaces")
 			}
+			t.Parallel()
 			a := newARPLAN(t, tt.o)
 			a.noise(2 * time.Second)
 			for _, s := range a.bond.Status().Slaves {
