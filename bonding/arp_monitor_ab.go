@@ -70,6 +70,10 @@ func (b *Bond) tryNext(at, now instant) {
 		last = slices.Index(b.slaves, m.candidate)
 	}
 	i := nextCandidate(len(b.slaves), last, func(i int) bool { return b.slaves[i].usable() })
+	if last >= 0 && i != last { // it may have been disabled during its trial
+		m.candidate.setInactive()
+		b.dirty = true
+	}
 	if i >= 0 {
 		s := b.slaves[i]
 		m.candidate = s

@@ -81,7 +81,7 @@ func randomWalk(t *testing.T, o bonding.Options, seed uint64) {
 		gone: map[string]bool{},
 	}
 	w.last = w.Status()
-	for w.step = range randomSteps(20000) {
+	for w.step = range randomSteps(12000) {
 		w.act()
 		w.clock.RunImmediatelyScheduledJobs()
 		w.check()

@@ -42,7 +42,7 @@ type world struct {
 
 func newWorld(tb testing.TB, o bonding.Options, seed uint64) *world {
 	tb.Helper()
-	w := &world{rig: newRig(tb, o, 0), rnd: rand.New(rand.NewPCG(seed, 31)), far: map[string]*linktest.Recorder{},
+	w := &world{rig: newRig(tb, o, 0), rnd: rand.New(rand.NewPCG(seed, 31+uint64(o.Mode))), far: map[string]*linktest.Recorder{},
 		cut: map[string]string{}, dead: map[netip.Addr]bool{}}
 	peer, err := bonding.New(bonding.Options{Mode: o.Mode, Clock: w.clock, Rand: seededRand(seed), ProbeInterval: 20 * time.Millisecond})
 	if err != nil {
@@ -365,13 +365,10 @@ func (w *world) option(name string) {
 	values := strings.Fields(worldValues[option])
 	value := strings.ReplaceAll(strings.ReplaceAll(values[w.rnd.IntN(len(values))], "#", name), "_", "")
 	w.what = option + "=" + value
+	w.RemoveVLAN(link.VLANTag{}) // nothing, but what the bond has yet to see it has seen then
 	before := w.Status()
 	if err := w.SetOption(option, value); err != nil {
-		after := w.Status()
-		for i := range after.Slaves { // what the probes say moves on by itself
-			after.Slaves[i].Probe, before.Slaves[i].Probe = nil, nil
-		}
-		if !sameStatus(before, after) {
+		if after := w.Status(); !sameStatus(before, after) {
 			w.tb.Errorf("SetOption(%s, %q) = %v changed the status\n%s\n%s", option, value, err, text(before), text(after))
 		}
 	}
@@ -543,6 +540,6 @@ func TestRandomWorld(t *testing.T) {
 func FuzzRandomWorld(f *testing.F) {
 	f.Add(uint8(1), uint64(2))
 	f.Fuzz(func(t *testing.T, mode uint8, seed uint64) {
-		walkWorld(t, bonding.Options{Mode: worldModes[int(mode)%len(worldModes)]}, seed, 1000)
+		walkWorld(t, bonding.Options{Mode: worldModes[int(mode)%len(worldModes)]}, seed, 300)
 	})
 }
