@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 
+	"bondstack/link/internal/kernel"
+
 	"github.com/vishvananda/netlink"
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
@@ -15,7 +17,7 @@ type hardware struct {
 	mu sync.Mutex
 	// original is the address that the interface had when the endpoint was
 	// made; wanted the one it is to have, if changed.
-	original, wanted macAddress
+	original, wanted kernel.MAC
 	changed          bool
 	// failure is why the last change failed.
 	failure error
@@ -23,18 +25,18 @@ type hardware struct {
 
 // LinkAddress implements stack.LinkEndpoint. It is the interface's own until
 // SetLinkAddress.
-func (e *Endpoint) LinkAddress() tcpip.LinkAddress { return e.filter.state.Load().ownAddress }
+func (e *Endpoint) LinkAddress() tcpip.LinkAddress { return e.filter.State().Own() }
 
 // SetLinkAddress implements stack.LinkEndpoint: unicast frames for the address
 // are let through, and for the one before no more. The interface keeps its
 // address, unless Options.SetHardwareAddress; Warnings tells when it could not
 // be changed. What is not the address of one station changes nothing.
 func (e *Endpoint) SetLinkAddress(addr tcpip.LinkAddress) {
-	mac, err := parseMAC(addr)
+	mac, err := kernel.ParseMAC(addr)
 	if err != nil {
 		return
 	}
-	e.filter.setOwn(mac)
+	e.filter.SetOwn(mac)
 	if !e.options.SetHardwareAddress {
 		return
 	}
@@ -46,8 +48,8 @@ func (e *Endpoint) SetLinkAddress(addr tcpip.LinkAddress) {
 }
 
 // setHardware changes the address of the interface.
-func (e *Endpoint) setHardware(mac macAddress) error {
-	return e.ns.do(func() error {
+func (e *Endpoint) setHardware(mac kernel.MAC) error {
+	return e.ns.Do(func() error {
 		found, err := netlink.LinkByName(e.name)
 		if err == nil {
 			err = netlink.LinkSetHardwareAddr(found, mac[:])
@@ -83,33 +85,24 @@ func (e *Endpoint) restoreHardware() {
 
 // SetPromiscuous implements link.FilterEndpoint.
 func (e *Endpoint) SetPromiscuous(on bool) error {
-	e.filter.change(func(s *filterState) { s.promiscuous = on })
+	e.filter.SetPromiscuous(on)
 	return nil
 }
 
 // AddLinkAddress implements link.FilterEndpoint. The error says that addr is
 // not the address of one station.
-func (e *Endpoint) AddLinkAddress(addr tcpip.LinkAddress) error {
-	mac, err := parseMAC(addr)
-	if err != nil {
-		return fmt.Errorf("packet: interface %q: %w", e.name, err)
-	}
-	e.filter.change(func(s *filterState) {
-		if s.more == nil {
-			s.more = map[macAddress]struct{}{}
-		}
-		s.more[mac] = struct{}{}
-	})
-	return nil
-}
+func (e *Endpoint) AddLinkAddress(addr tcpip.LinkAddress) error { return e.named(e.filter.Add(addr)) }
 
 // RemoveLinkAddress implements link.FilterEndpoint. The error says that addr is
 // not the address of one station.
 func (e *Endpoint) RemoveLinkAddress(addr tcpip.LinkAddress) error {
-	mac, err := parseMAC(addr)
-	if err != nil {
-		return fmt.Errorf("packet: interface %q: %w", e.name, err)
+	return e.named(e.filter.Remove(addr))
+}
+
+// named names the interface in an error, if it is one.
+func (e *Endpoint) named(err error) error {
+	if err == nil {
+		return nil
 	}
-	e.filter.change(func(s *filterState) { delete(s.more, mac) })
-	return nil
+	return fmt.Errorf("packet: interface %q: %w", e.name, err)
 }

@@ -1,17 +1,16 @@
 package packet
 
 import (
-	"encoding/binary"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
 	ebpflink "github.com/cilium/ebpf/link"
-	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -26,17 +25,14 @@ var (
 	_ link.TaggedGSOEndpoint = (*Endpoint)(nil)
 )
 
-// minMTU is the least MTU of IPv4 (RFC 791).
-const minMTU = 68
-
 // Endpoint is a link on a kernel interface. See the package comment.
 type Endpoint struct {
 	name    string
 	options Options
-	ns      *namespace
-	monitor *monitor
+	ns      *kernel.Namespace
+	monitor *kernel.Monitor
 	stats   counters
-	filter  addressFilter
+	filter  kernel.AddressFilter
 	// attached is what received frames are delivered to; nil for nothing.
 	attached atomic.Pointer[attachment]
 
@@ -95,21 +91,21 @@ func open(name string, options Options) (*Endpoint, error) {
 	// What is opened here belongs to the caller's thread, which must stay so.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ns, err := acquireNamespace()
+	ns, err := kernel.AcquireNamespace()
 	if err != nil {
 		return nil, err
 	}
 	options = options.withDefaults()
 	e := &Endpoint{
 		name: name, options: options, ns: ns,
-		monitor: newMonitor(ns, name, options.PollInterval),
+		monitor: kernel.NewMonitor(ns, name, options.PollInterval),
 		done:    make(chan struct{}),
 	}
-	e.monitor.follow = e.follow
-	e.monitor.activity = e.stats.activity
-	e.monitor.changedMTU = e.interfaceMTU.Store
+	e.monitor.Follow = e.follow
+	e.monitor.Activity = e.stats.activity
+	e.monitor.ChangedMTU = e.interfaceMTU.Store
 	if err := e.openFirst(); err != nil {
-		ns.release()
+		ns.Release()
 		return nil, err
 	}
 	return e, nil
@@ -118,18 +114,18 @@ func open(name string, options Options) (*Endpoint, error) {
 // openFirst opens the interface for the first time and takes over its address
 // and MTU. It runs on a thread in the endpoint's namespace.
 func (e *Endpoint) openFirst() error {
-	facts, err := lookUp(e.name)
+	facts, err := kernel.LookUp(e.name)
 	if err != nil {
 		return err
 	}
-	e.hardware.original = facts.mac
-	e.filter.setOwn(facts.mac)
-	if err := e.openOn(facts.index); err != nil {
+	e.hardware.original = facts.MAC
+	e.filter.SetOwn(facts.MAC)
+	if err := e.openOn(facts.Index); err != nil {
 		return err
 	}
-	e.monitor.bound.Store(facts.index)
-	e.interfaceMTU.Store(e.ns.observe(e.name).mtu)
-	e.monitor.readSpeed()
+	e.monitor.Bind(facts.Index)
+	e.interfaceMTU.Store(e.ns.Observe(e.name).MTU)
+	e.monitor.ReadSpeed()
 	return nil
 }
 
@@ -156,7 +152,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		e.receiveLocked()
 	}
 	e.mu.Unlock()
-	e.monitor.start()
+	e.monitor.Start()
 }
 
 // IsAttached implements stack.LinkEndpoint.
@@ -178,10 +174,10 @@ func (e *Endpoint) Close() {
 		return
 	}
 	e.attached.Store(nil)
-	e.monitor.stop()
+	e.monitor.Stop()
 	e.shut()
 	e.restoreHardware()
-	e.ns.release()
+	e.ns.Release()
 	close(e.done)
 	if action != nil {
 		action()
@@ -203,7 +199,7 @@ func (e *Endpoint) Wait() {
 	e.mu.Unlock()
 	if closed {
 		<-e.done
-		<-e.monitor.told
+		<-e.monitor.Told()
 	}
 }
 
@@ -227,7 +223,7 @@ func (e *Endpoint) SetMTU(mtu uint32) {
 
 // MTURange implements link.MTUEndpoint: from 68 to the interface's MTU.
 func (e *Endpoint) MTURange() (least, greatest uint32) {
-	return minMTU, e.interfaceMTU.Load()
+	return kernel.MinMTU, e.interfaceMTU.Load()
 }
 
 // MaxHeaderLength implements stack.LinkEndpoint.
@@ -262,18 +258,18 @@ func (e *Endpoint) SupportedGSO() stack.SupportedGSO {
 func (*Endpoint) TakesTaggedGSO() bool { return true }
 
 // AddHeader implements stack.LinkEndpoint.
-func (e *Endpoint) AddHeader(pkt *stack.PacketBuffer) { addEthernet(pkt) }
+func (e *Endpoint) AddHeader(pkt *stack.PacketBuffer) { kernel.AddEthernet(pkt) }
 
 // ParseHeader implements stack.LinkEndpoint.
-func (e *Endpoint) ParseHeader(pkt *stack.PacketBuffer) bool { return parseEthernet(pkt) }
+func (e *Endpoint) ParseHeader(pkt *stack.PacketBuffer) bool { return kernel.ParseEthernet(pkt) }
 
 // LinkState implements link.StateEndpoint. It asks the kernel, and takes a few
 // microseconds; only while another process holds the kernel's lock on changes
 // of interfaces it takes as long as that.
-func (e *Endpoint) LinkState() link.State { return e.monitor.state() }
+func (e *Endpoint) LinkState() link.State { return e.monitor.State() }
 
 // SubscribeLinkState implements link.StateEndpoint.
-func (e *Endpoint) SubscribeLinkState(f func()) (cancel func()) { return e.monitor.subscribe(f) }
+func (e *Endpoint) SubscribeLinkState(f func()) (cancel func()) { return e.monitor.Subscribe(f) }
 
 // Name returns the name of the interface.
 func (e *Endpoint) Name() string { return e.name }
@@ -292,22 +288,4 @@ func (e *Endpoint) countKernelDrops(socks []*socket) {
 	for _, s := range socks {
 		e.stats.rx.kernel.Add(s.dropped())
 	}
-}
-
-// addEthernet pushes the Ethernet header of a packet.
-func addEthernet(pkt *stack.PacketBuffer) {
-	header.Ethernet(pkt.LinkHeader().Push(header.EthernetMinimumSize)).Encode(&header.EthernetFields{
-		SrcAddr: pkt.EgressRoute.LocalLinkAddress,
-		DstAddr: pkt.EgressRoute.RemoteLinkAddress,
-		Type:    pkt.NetworkProtocolNumber,
-	})
-}
-
-// parseEthernet consumes the Ethernet header of a packet.
-func parseEthernet(pkt *stack.PacketBuffer) bool {
-	b, ok := pkt.LinkHeader().Consume(header.EthernetMinimumSize)
-	if ok {
-		pkt.NetworkProtocolNumber = tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(b[tagOffset:]))
-	}
-	return ok
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 
 	"github.com/vishvananda/netlink"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -53,12 +54,12 @@ func TestOwnFramesAreNotHeard(t *testing.T) {
 			e := p.open(Options{Queues: queues})
 			r, raw := attach(e), p.raw()
 			for i := range 20 {
-				if n, err := write(e, frame(broadcastAddress, fmt.Sprint("mine ", i))); n != 1 || err != nil {
+				if n, err := write(e, frame(kernel.Broadcast, fmt.Sprint("mine ", i))); n != 1 || err != nil {
 					t.Fatalf("WritePackets = %d, %v, want 1, nil", n, err)
 				}
 				raw.next()
 				// Each comes back at once where it does.
-				raw.send(frame(broadcastAddress, fmt.Sprint("theirs ", i)))
+				raw.send(frame(kernel.Broadcast, fmt.Sprint("theirs ", i)))
 				got := r.next(t)
 				if want := fmt.Sprint("theirs ", i); string(got.frame[14:]) != want {
 					t.Fatalf("received %q, want %q", got.frame[14:], want)
@@ -75,14 +76,14 @@ func TestAddressFilter(t *testing.T) {
 	p := newPair(t)
 	e := p.open(Options{})
 	r, raw := attach(e), p.raw()
-	other := macAddress{2, 0, 0, 0, 0, 9}
-	group := macAddress{1, 0x80, 0xc2, 0, 0, 2}
+	other := kernel.MAC{2, 0, 0, 0, 0, 9}
+	group := kernel.MAC{1, 0x80, 0xc2, 0, 0, 2}
 	before := own(e)
-	send := func(dst macAddress) {
+	send := func(dst kernel.MAC) {
 		raw.send(frame(dst, "probe"))
-		raw.send(frame(broadcastAddress, "marker"))
+		raw.send(frame(kernel.Broadcast, "marker"))
 	}
-	passes := func(what string, dst macAddress, kind tcpip.PacketType) {
+	passes := func(what string, dst kernel.MAC, kind tcpip.PacketType) {
 		t.Helper()
 		send(dst)
 		got := r.next(t)
@@ -93,7 +94,7 @@ func TestAddressFilter(t *testing.T) {
 		r.next(t)
 	}
 	dropped := e.Stats().RXDroppedAddress
-	drops := func(what string, dst macAddress) {
+	drops := func(what string, dst kernel.MAC) {
 		t.Helper()
 		send(dst)
 		if got := r.next(t); string(got.frame[14:]) != "marker" {
@@ -222,7 +223,7 @@ func TestRefusedFrames(t *testing.T) {
 	p := newPair(t)
 	e := p.open(Options{})
 	raw := p.raw()
-	good, long := frame(broadcastAddress, "good"), frame(broadcastAddress, strings.Repeat("x", 1600))
+	good, long := frame(kernel.Broadcast, "good"), frame(kernel.Broadcast, strings.Repeat("x", 1600))
 
 	n, err := write(e, good, long, good)
 	if _, ok := err.(*tcpip.ErrMessageTooLong); n != 2 || !ok {
@@ -267,7 +268,7 @@ func TestFullQueue(t *testing.T) {
 			}
 			p.near.Run("tc", "qdisc", "add", "dev", "veth0", "root", "tbf", "rate", "8kbit", "burst", "3000", "limit", limit)
 			e := p.open(o)
-			list := listOf(frame(broadcastAddress, strings.Repeat("x", 1000)), 100)
+			list := listOf(frame(kernel.Broadcast, strings.Repeat("x", 1000)), 100)
 			defer list.Reset()
 			n, err := e.WritePackets(list)
 			if _, ok := err.(*tcpip.ErrNoBufferSpace); !ok || n == 0 || n == 100 {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"bondstack/link/internal/kernel"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
@@ -23,7 +25,7 @@ func arpRequest() []byte {
 	p = append(p, net.ParseIP(peerV4).To4()...)
 	p = append(p, 0, 0, 0, 0, 0, 0)
 	p = append(p, net.ParseIP(hostV4).To4()...)
-	return etherFrame(broadcastAddress, 0x806, p)
+	return etherFrame(kernel.Broadcast, 0x806, p)
 }
 
 // answered sends an ARP request and a frame that an endpoint answers, and
@@ -33,7 +35,7 @@ func answered(t *testing.T, p *pair, raw *rawPeer, e *Endpoint, r *recorder) boo
 	raw.send(arpRequest())
 	for r.next(t).protocol != 0x806 {
 	}
-	if n, err := write(e, frame(broadcastAddress, "marker")); n != 1 {
+	if n, err := write(e, frame(kernel.Broadcast, "marker")); n != 1 {
 		t.Fatalf("WritePackets = %d, %v", n, err)
 	}
 	found := false

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -40,8 +41,8 @@ var (
 type Fdbased struct {
 	stack.LinkEndpoint
 	name    string
-	ns      *namespace
-	monitor *monitor
+	ns      *kernel.Namespace
+	monitor *kernel.Monitor
 	relay   relay
 	sockets []*socket
 	mtu     uint32
@@ -98,26 +99,26 @@ func openFdbased(name string, options Options) (*Fdbased, error) {
 	}
 	runtime.LockOSThread() // what is opened here belongs to the caller's thread
 	defer runtime.UnlockOSThread()
-	ns, err := acquireNamespace()
+	ns, err := kernel.AcquireNamespace()
 	if err != nil {
 		return nil, err
 	}
 	options = options.withDefaults()
-	f := &Fdbased{name: name, ns: ns, monitor: newMonitor(ns, name, options.PollInterval), done: make(chan struct{})}
-	f.monitor.activity = f.relay.delivered.Load
+	f := &Fdbased{name: name, ns: ns, monitor: kernel.NewMonitor(ns, name, options.PollInterval), done: make(chan struct{})}
+	f.monitor.Activity = f.relay.delivered.Load
 	if err := f.open(options); err != nil {
 		closeSockets(f.sockets)
-		ns.release()
+		ns.Release()
 		return nil, err
 	}
-	f.monitor.readSpeed()
+	f.monitor.ReadSpeed()
 	return f, nil
 }
 
 // open opens the sockets and makes gVisor's endpoint on them. It runs on a
 // thread in the endpoint's namespace.
 func (f *Fdbased) open(options Options) error {
-	facts, err := lookUp(f.name)
+	facts, err := kernel.LookUp(f.name)
 	if err != nil {
 		return err
 	}
@@ -137,15 +138,15 @@ func (f *Fdbased) open(options Options) error {
 				return err
 			}
 		}
-		if err := s.bind(facts.index); err != nil {
+		if err := s.bind(facts.Index); err != nil {
 			return err
 		}
 	}
-	if err := f.sockets[0].join(facts.index); err != nil {
+	if err := f.sockets[0].join(facts.Index); err != nil {
 		return err
 	}
-	f.mtu = f.ns.observe(f.name).mtu
-	f.monitor.bound.Store(facts.index)
+	f.mtu = f.ns.Observe(f.name).MTU
+	f.monitor.Bind(facts.Index)
 	gso := uint32(vnet.GSOMaxSize)
 	if options.NoGSO {
 		gso = 0
@@ -154,7 +155,7 @@ func (f *Fdbased) open(options Options) error {
 		FDs:                fds,
 		MTU:                f.mtu,
 		EthernetHeader:     true,
-		Address:            tcpip.LinkAddress(facts.mac[:]),
+		Address:            tcpip.LinkAddress(facts.MAC[:]),
 		GSOMaxSize:         gso,
 		PacketDispatchMode: fdbased.RecvMMsg,
 		RXChecksumOffload:  true,
@@ -166,8 +167,8 @@ func (f *Fdbased) open(options Options) error {
 // stopped is called when fdbased has stopped receiving, at an error or at the
 // end.
 func (f *Fdbased) stopped(tcpip.Error) {
-	f.monitor.bound.Store(0)
-	f.monitor.wake()
+	f.monitor.Bind(0)
+	f.monitor.Wake()
 }
 
 // Attach implements stack.LinkEndpoint. The first time it starts receiving.
@@ -183,7 +184,7 @@ func (f *Fdbased) Attach(dispatcher stack.NetworkDispatcher) {
 		f.LinkEndpoint.Attach(&f.relay)
 	}
 	f.mu.Unlock()
-	f.monitor.start()
+	f.monitor.Start()
 }
 
 // IsAttached implements stack.LinkEndpoint.
@@ -203,12 +204,12 @@ func (f *Fdbased) Close() {
 		return
 	}
 	f.relay.attached.Store(nil)
-	f.monitor.stop()
+	f.monitor.Stop()
 	if started {
 		f.LinkEndpoint.Attach(nil) // waits for its receivers
 	}
 	closeSockets(f.sockets)
-	f.ns.release()
+	f.ns.Release()
 	close(f.done)
 	if action != nil {
 		action()
@@ -229,7 +230,7 @@ func (f *Fdbased) Wait() {
 	f.mu.Unlock()
 	if closed {
 		<-f.done
-		<-f.monitor.told
+		<-f.monitor.Told()
 	}
 }
 
@@ -242,7 +243,7 @@ func (f *Fdbased) SetMTU(mtu uint32) {
 
 // MTURange implements link.MTUEndpoint: from 68 to the MTU that the interface
 // had when the endpoint was made.
-func (f *Fdbased) MTURange() (least, greatest uint32) { return minMTU, f.mtu }
+func (f *Fdbased) MTURange() (least, greatest uint32) { return kernel.MinMTU, f.mtu }
 
 // GSOMaxSize implements stack.GSOEndpoint.
 func (f *Fdbased) GSOMaxSize() uint32 { return f.LinkEndpoint.(stack.GSOEndpoint).GSOMaxSize() }
@@ -253,10 +254,10 @@ func (f *Fdbased) SupportedGSO() stack.SupportedGSO {
 }
 
 // LinkState implements link.StateEndpoint.
-func (f *Fdbased) LinkState() link.State { return f.monitor.state() }
+func (f *Fdbased) LinkState() link.State { return f.monitor.State() }
 
 // SubscribeLinkState implements link.StateEndpoint.
-func (f *Fdbased) SubscribeLinkState(do func()) (cancel func()) { return f.monitor.subscribe(do) }
+func (f *Fdbased) SubscribeLinkState(do func()) (cancel func()) { return f.monitor.Subscribe(do) }
 
 // Name returns the name of the interface.
 func (f *Fdbased) Name() string { return f.name }

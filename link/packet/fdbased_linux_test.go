@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 )
 
 func TestFdbasedCarriesTCP(t *testing.T) {
@@ -42,12 +43,12 @@ func TestFdbasedStateAndEnd(t *testing.T) {
 		t.Errorf("LinkState() = %+v, want up with 10000 Mbit/s", s)
 	}
 	// It does not hear itself, and can be attached again.
-	write(f, frame(broadcastAddress, "mine"))
+	write(f, frame(kernel.Broadcast, "mine"))
 	raw.next()
 	f.Attach(nil)
-	raw.send(frame(broadcastAddress, "for no one"))
+	raw.send(frame(kernel.Broadcast, "for no one"))
 	r2 := attach(f)
-	raw.send(frame(broadcastAddress, "theirs"))
+	raw.send(frame(kernel.Broadcast, "theirs"))
 	for string(r2.next(t).frame[14:]) != "theirs" {
 	}
 	if len(r.got) != 0 {

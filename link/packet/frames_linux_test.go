@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"bondstack/link/internal/kernel"
+
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -67,7 +69,7 @@ func (p *pair) raw() *rawPeer {
 	p.t.Helper()
 	r := &rawPeer{p.t, -1}
 	p.peer.Do(func() {
-		facts, err := lookUp("veth1")
+		facts, err := kernel.LookUp("veth1")
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func (p *pair) raw() *rawPeer {
 		unix.SetsockoptInt(r.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
 		limit := unix.NsecToTimeval(patience.Nanoseconds())
 		unix.SetsockoptTimeval(r.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
-		addr := unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: int(facts.index)}
+		addr := unix.SockaddrLinklayer{Protocol: allProtocols, Ifindex: int(facts.Index)}
 		if err := unix.Bind(r.fd, &addr); err != nil {
 			p.t.Fatal(err)
 		}
@@ -116,12 +118,12 @@ func (r *rawPeer) next() []byte {
 }
 
 // frame is an Ethernet frame of the test protocol.
-func frame(dst macAddress, payload string) []byte {
+func frame(dst kernel.MAC, payload string) []byte {
 	return etherFrame(dst, testProtocol, []byte(payload))
 }
 
 // etherFrame is an Ethernet frame from a station that there is not.
-func etherFrame(dst macAddress, protocol uint16, payload []byte) []byte {
+func etherFrame(dst kernel.MAC, protocol uint16, payload []byte) []byte {
 	b := append([]byte{}, dst[:]...)
 	b = append(b, 2, 0, 0, 0, 0, 0xee)
 	b = binary.BigEndian.AppendUint16(b, protocol)
@@ -129,7 +131,7 @@ func etherFrame(dst macAddress, protocol uint16, payload []byte) []byte {
 }
 
 // own is the endpoint's address.
-func own(e *Endpoint) macAddress { return macAddress([]byte(e.LinkAddress())) }
+func own(e *Endpoint) kernel.MAC { return kernel.MAC([]byte(e.LinkAddress())) }
 
 // write sends frames by an endpoint.
 func write(e stack.LinkEndpoint, frames ...[]byte) (int, tcpip.Error) {

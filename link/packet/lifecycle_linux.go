@@ -3,13 +3,15 @@ package packet
 import (
 	"slices"
 
+	"bondstack/link/internal/kernel"
+
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
 // openOn opens the interface of an index: sockets and, where asked for, the
 // exclusion of the host. It runs in the endpoint's namespace, while nothing is
-// open. The link is not up before monitor.bound has the index too.
+// open. The link is not up before the monitor has the index too.
 func (e *Endpoint) openOn(index int32) error {
 	socks, err := openSockets(index, e.options)
 	if err != nil {
@@ -46,7 +48,7 @@ func (e *Endpoint) receiveLocked() {
 // shut ends the receivers, waits for them and closes what openOn opened. It
 // runs in the monitor's goroutine, or after that has ended.
 func (e *Endpoint) shut() {
-	e.monitor.bound.Store(0)
+	e.monitor.Bind(0)
 	e.mu.Lock()
 	e.idle = nil // from here on Attach starts no receiver
 	e.mu.Unlock()
@@ -78,12 +80,12 @@ func (e *Endpoint) follow(index int32) bool {
 		e.mu.Unlock()
 		return true
 	}
-	var facts interfaceFacts
-	err := e.ns.do(func() (err error) {
-		if facts, err = lookUp(e.name); err != nil {
+	var facts kernel.Facts
+	err := e.ns.Do(func() (err error) {
+		if facts, err = kernel.LookUp(e.name); err != nil {
 			return err
 		}
-		return e.openOn(facts.index)
+		return e.openOn(facts.Index)
 	})
 	e.mu.Lock()
 	e.failure = err
@@ -93,7 +95,7 @@ func (e *Endpoint) follow(index int32) bool {
 	}
 	e.renewHardware()
 	e.stats.reopened.Add(1)
-	e.monitor.bound.Store(facts.index)
+	e.monitor.Bind(facts.Index)
 	return true
 }
 
@@ -101,7 +103,7 @@ func (e *Endpoint) follow(index int32) bool {
 func (e *Endpoint) Info() Info {
 	e.socketsMu.RLock()
 	defer e.socketsMu.RUnlock()
-	info := Info{Index: int(e.monitor.bound.Load()), Queues: e.options.Queues, Exclusive: e.exclusion != nil}
+	info := Info{Index: int(e.monitor.Bound()), Queues: e.options.Queues, Exclusive: e.exclusion != nil}
 	if len(e.sockets) > 0 {
 		fd := e.sockets[0].fd
 		info.ReceiveBuffer, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)

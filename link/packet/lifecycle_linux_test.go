@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 	"bondstack/link/netnstest"
 
 	"golang.org/x/sys/unix"
@@ -19,10 +20,10 @@ import (
 func hears(t *testing.T, p *pair, e *Endpoint, r *recorder, what string) {
 	t.Helper()
 	raw := p.raw()
-	raw.send(frame(broadcastAddress, what))
+	raw.send(frame(kernel.Broadcast, what))
 	for string(r.next(t).frame[14:]) != what {
 	}
-	if n, err := write(e, frame(broadcastAddress, what)); n != 1 || err != nil {
+	if n, err := write(e, frame(kernel.Broadcast, what)); n != 1 || err != nil {
 		t.Errorf("%s: WritePackets = %d, %v, want 1, nil", what, n, err)
 	}
 	if got := raw.next(); string(got[14:]) != what {
@@ -70,7 +71,7 @@ func TestInterfaceGoesAndComesBack(t *testing.T) {
 					usable(t, e, false)
 					// The kernel's news of a new name come a little after it.
 					eventually(t, "writes say that the link is gone", func() bool {
-						n, err := write(e, frame(broadcastAddress, "lost"))
+						n, err := write(e, frame(kernel.Broadcast, "lost"))
 						return n == 0 && link.Gone(err)
 					})
 					c.back(p)
@@ -230,7 +231,7 @@ func TestAttachAgain(t *testing.T) {
 		}
 		e.Wait() // returns: Close was not called
 		dropped := e.Stats().RXDroppedUnattached
-		raw.send(frame(broadcastAddress, "for no one"))
+		raw.send(frame(kernel.Broadcast, "for no one"))
 		eventually(t, "the frame is counted", func() bool { return e.Stats().RXDroppedUnattached > dropped })
 	}
 }
@@ -239,7 +240,7 @@ func TestAttachAgain(t *testing.T) {
 func TestFramesBeforeAttachAreKept(t *testing.T) {
 	p := newPair(t)
 	e := p.open(Options{})
-	p.raw().send(frame(broadcastAddress, "early"))
+	p.raw().send(frame(kernel.Broadcast, "early"))
 	r := attach(e)
 	for string(r.next(t).frame[14:]) != "early" {
 	}
@@ -269,12 +270,12 @@ func TestCloseUnderLoad(t *testing.T) {
 		sent := make(chan struct{})
 		var once atomic.Bool
 		go work(func() {
-			write(e, frame(broadcastAddress, "load"))
+			write(e, frame(kernel.Broadcast, "load"))
 			if !once.Swap(true) {
 				close(sent)
 			}
 		})
-		go work(func() { unix.Write(raw.fd, frame(broadcastAddress, "load")) })
+		go work(func() { unix.Write(raw.fd, frame(kernel.Broadcast, "load")) })
 		go work(func() { e.LinkState(); e.Stats(); e.Info(); e.LinkAddress() })
 		<-sent
 		p.near.Down("veth0")

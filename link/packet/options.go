@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"bondstack/link/internal/kernel"
 )
 
 // Limits and defaults of Options.
@@ -34,7 +36,7 @@ var (
 	ErrNotSupported = errors.New("not supported")
 	// ErrNoInterface is in the chain of the error that New returns where there
 	// is no interface of the name in the namespace. It may come later.
-	ErrNoInterface = errors.New("no such interface")
+	ErrNoInterface = kernel.ErrNoInterface
 )
 
 // Options are what an Endpoint can be told when it is made. The zero value is

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
 	"golang.org/x/sys/unix"
@@ -57,7 +58,7 @@ func (r *receiver) run(wg *sync.WaitGroup) {
 			// The interface went down (ENETDOWN), once: it is received from
 			// again by itself when it comes up.
 			r.endpoint.stats.rx.errors.Add(1)
-			r.endpoint.monitor.wake()
+			r.endpoint.monitor.Wake()
 			r.wait(&errorPause)
 		}
 	}
@@ -95,7 +96,7 @@ type batchCounts struct {
 func (r *receiver) dispatch(n int) {
 	var c batchCounts
 	to := r.endpoint.dispatcher()
-	filter := r.endpoint.filter.state.Load()
+	filter := r.endpoint.filter.State()
 	for i := range n {
 		if to == nil {
 			c.unattached++
@@ -107,7 +108,7 @@ func (r *receiver) dispatch(n int) {
 }
 
 // deliver delivers one frame, or drops it.
-func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filter *filterState, c *batchCounts) {
+func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filter *kernel.FilterState, c *batchCounts) {
 	size := int(m.size) - vnet.Size
 	switch {
 	case m.header.Flags&unix.MSG_TRUNC != 0:
@@ -119,7 +120,7 @@ func (r *receiver) deliver(s *slot, m *message, to stack.NetworkDispatcher, filt
 	}
 	parts := s.frame(size, m)
 	virtio := s.header()
-	kind, pass := filter.classify(macAddress(parts[0][:header.EthernetAddressSize]))
+	kind, pass := filter.Classify(kernel.MAC(parts[0][:header.EthernetAddressSize]))
 	if !pass {
 		c.address++
 		return
@@ -146,7 +147,7 @@ func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, kind tcpip.Pack
 	c.packets++
 	c.bytes += uint64(frame.Size())
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
-	parseEthernet(pkt)
+	kernel.ParseEthernet(pkt)
 	pkt.PktType = kind
 	pkt.RXChecksumValidated = v == vnet.Good
 	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 	"bondstack/link/internal/vnet/vnettest"
 
@@ -32,7 +33,7 @@ func TestChecksumsAreVerified(t *testing.T) {
 		}
 		b[transport] ^= 1
 		raw.send(b)
-		raw.send(frame(broadcastAddress, "marker"))
+		raw.send(frame(kernel.Broadcast, "marker"))
 		if got := r.next(t); string(got.frame[14:]) != "marker" || got.valid {
 			t.Errorf("%+v: with a wrong checksum received %x, valid %v, want only the marker", s, got.frame, got.valid)
 		}
@@ -177,12 +178,12 @@ func TestDatapathAllocatesNothing(t *testing.T) {
 	e.Attach(nothing{})
 	raw := p.raw()
 
-	list := listOf(frame(broadcastAddress, "frame"), 8)
+	list := listOf(frame(kernel.Broadcast, "frame"), 8)
 	defer list.Reset()
 	if n := testing.AllocsPerRun(200, func() { e.WritePackets(list) }); n >= 1 {
 		t.Errorf("WritePackets of 8 frames allocates %v times, want 0", n)
 	}
-	b := frame(broadcastAddress, "frame")
+	b := frame(kernel.Broadcast, "frame")
 	seen := e.Stats().RXPackets
 	// The peer's write and the wait are counted as well.
 	if n := testing.AllocsPerRun(200, func() {
@@ -215,7 +216,7 @@ func BenchmarkWritePackets(b *testing.B) {
 		b.Run(map[int]string{1: "single", 32: "batch"}[n], func(b *testing.B) {
 			p := newPair(b)
 			e := p.open(Options{})
-			list := listOf(frame(broadcastAddress, "frame"), n)
+			list := listOf(frame(kernel.Broadcast, "frame"), n)
 			defer list.Reset()
 			b.ReportAllocs()
 			for b.Loop() {

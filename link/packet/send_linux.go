@@ -179,7 +179,7 @@ func (e *Endpoint) send(fd int, s *scratch, n int) outcome {
 				continue
 			}
 			tx.down.Add(uint64(n - at))
-			e.monitor.suspect()
+			e.monitor.Suspect()
 			o.err, o.refused = &tcpip.ErrInvalidEndpointState{}, &tx.down
 			return o
 		case refusalTooLong:

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,7 +22,7 @@ func (s *slot) fill(m *message, virtio vnet.Header, frame []byte) {
 // newTestReceiver is a receiver without a socket.
 func newTestReceiver() *receiver {
 	e := &Endpoint{}
-	e.filter.setOwn(macAddress{2})
+	e.filter.SetOwn(kernel.MAC{2})
 	r := newReceiver(e, nil)
 	for i := range r.slots {
 		r.slots[i].prepare(&r.messages[i])
@@ -41,7 +41,7 @@ func TestFramesOfEveryLength(t *testing.T) {
 	s, m := &r.slots[0], &r.messages[0]
 	for _, protocol := range []uint16{0x800, 0x86dd, 0x8100, 0x806} {
 		for size := range 200 {
-			b := etherFrame(broadcastAddress, protocol, bytes.Repeat([]byte{0x45}, 200))[:size]
+			b := etherFrame(kernel.Broadcast, protocol, bytes.Repeat([]byte{0x45}, 200))[:size]
 			for _, v := range []vnet.Header{{}, {Flags: 1}, {GSOType: vnet.Datagrams, GSOSize: 10}, {GSOType: 0xff}} {
 				s.fill(m, v, b)
 				r.dispatch(1)
@@ -73,7 +73,7 @@ func TestTruncatedFramesAreDropped(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
 	r.endpoint.attached.Store(&attachment{newRecorder()})
-	r.slots[0].fill(&r.messages[0], vnet.Header{}, frame(broadcastAddress, "cut"))
+	r.slots[0].fill(&r.messages[0], vnet.Header{}, frame(kernel.Broadcast, "cut"))
 	r.messages[0].header.Flags = unix.MSG_TRUNC
 	r.dispatch(1)
 	if s := r.endpoint.stats.snapshot(); s.RXDroppedOversize != 1 || s.RXPackets != 0 {
@@ -145,26 +145,5 @@ func TestAuxiliaryTag(t *testing.T) {
 				t.Errorf("auxiliaryTag of %d bytes = %+v, true, want false", short, got)
 			}
 		}
-	}
-}
-
-func FuzzParseLinkNews(f *testing.F) {
-	attr := nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated("veth0")).Serialize()
-	f.Add(append(nl.NewIfInfomsg(0).Serialize(), attr...))
-	f.Add([]byte{1, 2, 3})
-	f.Fuzz(func(t *testing.T, b []byte) {
-		index, name := parseLinkNews(b)
-		if len(b) < unix.SizeofIfInfomsg && (index != 0 || name != "") {
-			t.Errorf("parseLinkNews of %d bytes = %d, %q", len(b), index, name)
-		}
-	})
-}
-
-func TestParseLinkNews(t *testing.T) {
-	m := nl.NewIfInfomsg(0)
-	m.Index = 42
-	b := append(m.Serialize(), nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated("veth0")).Serialize()...)
-	if index, name := parseLinkNews(b); index != 42 || name != "veth0" {
-		t.Errorf("parseLinkNews = %d, %q, want 42, veth0", index, name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +48,7 @@ func TestSubscribersAreTold(t *testing.T) {
 			told := make(chan struct{}, 100)
 			cancel := e.SubscribeLinkState(func() { told <- struct{}{} })
 			if c.quiet {
-				e.ns.unwatch(e.monitor)
+				e.ns.Unwatch(e.monitor)
 			}
 			for range 2 {
 				p.peer.Down("veth1")
@@ -125,10 +126,8 @@ func TestSharedNamespace(t *testing.T) {
 	if n := countDescriptors(t) - 1; n > before { // hears has one
 		t.Errorf("%d descriptors, want no more than %d as before", n, before)
 	}
-	namespaces.Lock()
-	defer namespaces.Unlock()
-	if len(namespaces.byKey) != 0 || len(namespaces.users) != 0 {
-		t.Errorf("namespaces in use after all was closed: %v", namespaces.users)
+	if n := kernel.InUse(); n != 0 {
+		t.Errorf("%d namespaces in use after all was closed", n)
 	}
 }
 
@@ -166,7 +165,7 @@ func BenchmarkCarrierLoss(b *testing.B) {
 				}
 			})()
 			if !c.news {
-				e.ns.unwatch(e.monitor)
+				e.ns.Unwatch(e.monitor)
 			}
 			flow := time.NewTicker(time.Millisecond)
 			defer flow.Stop()
@@ -178,7 +177,7 @@ func BenchmarkCarrierLoss(b *testing.B) {
 					case <-end:
 						return
 					case <-flow.C:
-						write(e, frame(broadcastAddress, "flow"))
+						write(e, frame(kernel.Broadcast, "flow"))
 					}
 				}
 			}()

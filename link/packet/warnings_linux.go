@@ -36,7 +36,7 @@ func (e *Endpoint) Warnings() []string {
 func (e *Endpoint) addressWarnings() []string {
 	var global, local []string
 	// Where the interface is gone it has no addresses.
-	e.ns.do(func() error {
+	e.ns.Do(func() error {
 		i, err := net.InterfaceByName(e.name)
 		if err != nil {
 			return err

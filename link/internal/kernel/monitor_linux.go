@@ -1,4 +1,4 @@
-package packet
+package kernel
 
 import (
 	"sync"
@@ -17,25 +17,25 @@ const retryInterval = 100 * time.Millisecond
 // sent nothing is lost.
 const idlePolls = 5
 
-// monitor knows the state of the interface of a name, for an endpoint whose
+// Monitor knows the state of the interface of a name, for an endpoint whose
 // sockets are bound to it. It learns of changes by the kernel's news and by
 // polling; what it reports it always reads from the kernel.
-type monitor struct {
-	ns   *namespace
+type Monitor struct {
+	ns   *Namespace
 	name string
-	// poll is the interval of polling while frames flow; 0 or negative for no
+	// Poll is the interval of polling while frames flow; 0 or negative for no
 	// polling.
 	poll time.Duration
-	// activity returns a number that differs from before when frames flowed.
-	activity func() uint64
+	// Activity returns a number that differs from before when frames flowed.
+	Activity func() uint64
 	// follow, if not nil, is called in the monitor's goroutine when the
 	// interface of the name is not the one that the sockets are bound to: to
 	// bind them to the index, or to none (0). It is false where that failed
 	// and is to be tried again.
-	follow func(index int32) bool
+	Follow func(index int32) bool
 	// changedMTU, if not nil, is called with the interface's MTU each time the
 	// monitor looks.
-	changedMTU func(mtu uint32)
+	ChangedMTU func(mtu uint32)
 
 	// bound is the index that the sockets are bound to, 0 for none. The link
 	// is up only while the interface of the name has this index.
@@ -62,41 +62,41 @@ type monitor struct {
 	subscribers map[uint64]func()
 }
 
-// newMonitor makes a monitor that has not started.
-func newMonitor(ns *namespace, name string, poll time.Duration) *monitor {
-	return &monitor{
-		ns: ns, name: name, poll: poll, activity: func() uint64 { return 0 },
+// NewMonitor makes a monitor that has not started.
+func NewMonitor(ns *Namespace, name string, poll time.Duration) *Monitor {
+	return &Monitor{
+		ns: ns, name: name, poll: poll, Activity: func() uint64 { return 0 },
 		news: make(chan struct{}, 1), due: make(chan struct{}, 1),
 		quit: make(chan struct{}), looked: make(chan struct{}), told: make(chan struct{}),
 		subscribers: map[uint64]func(){},
 	}
 }
 
-// state reads the state of the link from the kernel.
-func (m *monitor) state() link.State {
-	return m.stateOf(m.ns.observe(m.name))
+// State reads the state of the link from the kernel.
+func (m *Monitor) State() link.State {
+	return m.stateOf(m.ns.Observe(m.name))
 }
 
 // stateOf returns the state of the link where the kernel says o.
-func (m *monitor) stateOf(o observation) link.State {
+func (m *Monitor) stateOf(o Observation) link.State {
 	packed := m.speed.Load()
 	s := link.State{Speed: uint32(packed >> 32), Duplex: link.Duplex(packed)}
-	if m.closed.Load() || o.index == 0 || o.index != m.bound.Load() {
+	if m.closed.Load() || o.Index == 0 || o.Index != m.bound.Load() {
 		return s
 	}
-	s.Up, s.Carrier = o.up, o.carrier
+	s.Up, s.Carrier = o.Up, o.Carrier
 	return s
 }
 
-// readSpeed reads the speed and the duplex mode anew.
-func (m *monitor) readSpeed() {
+// ReadSpeed reads the speed and the duplex mode anew.
+func (m *Monitor) ReadSpeed() {
 	speed, duplex := m.ns.speed(m.name)
 	m.speed.Store(uint64(speed)<<32 | uint64(duplex))
 }
 
-// start starts the monitor's goroutines. More than once, or after stop, it does
+// Start starts the monitor's goroutines. More than once, or after stop, it does
 // nothing.
-func (m *monitor) start() {
+func (m *Monitor) Start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.started || m.closed.Load() {
@@ -105,15 +105,15 @@ func (m *monitor) start() {
 	m.started = true
 	m.ns.watch(m)
 	// Read here: a change from now on is one that subscribers are told of.
-	s := m.state()
+	s := m.State()
 	m.usable.Store(s.Usable())
 	go m.look(s)
 	go m.tell()
 }
 
-// stop ends the goroutine that looks and waits for it. The one that tells
+// Stop ends the goroutine that looks and waits for it. The one that tells
 // subscribers ends after the call it may be in; told is closed then.
-func (m *monitor) stop() {
+func (m *Monitor) Stop() {
 	m.mu.Lock()
 	already := m.closed.Swap(true)
 	started := m.started
@@ -127,34 +127,34 @@ func (m *monitor) stop() {
 		close(m.told)
 		return
 	}
-	m.ns.unwatch(m)
+	m.ns.Unwatch(m)
 	<-m.looked
 }
 
-// wake has the monitor look at once. It never waits.
-func (m *monitor) wake() {
+// Wake has the monitor look at once. It never waits.
+func (m *Monitor) Wake() {
 	select {
 	case m.news <- struct{}{}:
 	default:
 	}
 }
 
-// suspect has the monitor look since a frame could not be sent. Where it
+// Suspect has the monitor look since a frame could not be sent. Where it
 // already knows that the link is down, there is nothing to look for.
-func (m *monitor) suspect() {
+func (m *Monitor) Suspect() {
 	if m.usable.Load() {
-		m.wake()
+		m.Wake()
 	}
 }
 
-// subscribe has f called after every change of state.
-func (m *monitor) subscribe(f func()) (cancel func()) {
+// Subscribe has f called after every change of state.
+func (m *Monitor) Subscribe(f func()) (cancel func()) {
 	m.mu.Lock()
 	id := m.nextID
 	m.nextID++
 	m.subscribers[id] = f
 	m.mu.Unlock()
-	m.start()
+	m.Start()
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -164,18 +164,18 @@ func (m *monitor) subscribe(f func()) (cancel func()) {
 
 // look looks at the interface whenever there is reason to, and reports what
 // differs from last.
-func (m *monitor) look(last link.State) {
+func (m *Monitor) look(last link.State) {
 	defer close(m.looked)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	activity := m.activity()
+	activity := m.Activity()
 	for news := true; ; {
 		s, ok := m.lookOnce(news || !last.Usable())
 		if s != last {
 			m.announce()
 			last = s
 		}
-		now := m.activity()
+		now := m.Activity()
 		timer.Reset(m.pause(ok, now != activity))
 		activity = now
 		select {
@@ -193,20 +193,20 @@ func (m *monitor) look(last link.State) {
 // bound one, and returns the link's state. It is false where following failed.
 // It reads the speed of a usable link only where told to, since that can take a
 // driver long.
-func (m *monitor) lookOnce(speed bool) (s link.State, ok bool) {
+func (m *Monitor) lookOnce(speed bool) (s link.State, ok bool) {
 	ok = true
-	o := m.ns.observe(m.name)
-	if o.index != m.bound.Load() && m.follow != nil {
-		ok = m.follow(o.index)
-		o = m.ns.observe(m.name) // following takes its time
+	o := m.ns.Observe(m.name)
+	if o.Index != m.bound.Load() && m.Follow != nil {
+		ok = m.Follow(o.Index)
+		o = m.ns.Observe(m.name) // following takes its time
 	}
-	if m.changedMTU != nil && o.index != 0 {
-		m.changedMTU(o.mtu)
+	if m.ChangedMTU != nil && o.Index != 0 {
+		m.ChangedMTU(o.MTU)
 	}
 	s = m.stateOf(o)
 	m.usable.Store(s.Usable())
 	if s.Usable() && speed {
-		m.readSpeed()
+		m.ReadSpeed()
 		s = m.stateOf(o)
 	}
 	return s, ok
@@ -214,7 +214,7 @@ func (m *monitor) lookOnce(speed bool) (s link.State, ok bool) {
 
 // pause returns how soon to look again, if there are no news: ok is whether the
 // interface of the name could be followed, busy whether frames flowed.
-func (m *monitor) pause(ok, busy bool) time.Duration {
+func (m *Monitor) pause(ok, busy bool) time.Duration {
 	pause := m.poll
 	switch {
 	case pause <= 0:
@@ -228,8 +228,19 @@ func (m *monitor) pause(ok, busy bool) time.Duration {
 	return pause
 }
 
+// Bind tells that the sockets are bound to the interface of an index, 0 for
+// none.
+func (m *Monitor) Bind(index int32) { m.bound.Store(index) }
+
+// Bound returns what Bind told last.
+func (m *Monitor) Bound() int32 { return m.bound.Load() }
+
+// Told returns a channel that is closed when, after Stop, no subscriber is
+// being called any more.
+func (m *Monitor) Told() <-chan struct{} { return m.told }
+
 // announce has the subscribers told.
-func (m *monitor) announce() {
+func (m *Monitor) announce() {
 	select {
 	case m.due <- struct{}{}:
 	default:
@@ -239,7 +250,7 @@ func (m *monitor) announce() {
 // tell calls the subscribers whenever they are to be told. It is a goroutine of
 // its own, so that one who waits for a lock does not keep the monitor from
 // looking, nor stop from returning.
-func (m *monitor) tell() {
+func (m *Monitor) tell() {
 	defer close(m.told)
 	for {
 		select {

@@ -1,4 +1,4 @@
-package packet
+package kernel
 
 import (
 	"encoding/binary"
@@ -16,9 +16,9 @@ import (
 // threadNamespace is the network namespace of the calling thread.
 const threadNamespace = "/proc/thread-self/ns/net"
 
-// namespace is a network namespace with what all endpoints in it share: the
+// Namespace is a network namespace with what all endpoints in it share: the
 // kernel's news of its interfaces, and a socket to ask about them.
-type namespace struct {
+type Namespace struct {
 	key  namespaceKey
 	file *os.File
 	// news is subscribed to the links of the namespace. closing is set before
@@ -33,7 +33,7 @@ type namespace struct {
 
 	// mu guards the following.
 	mu       sync.Mutex
-	watchers map[*monitor]struct{}
+	watchers map[*Monitor]struct{}
 	// done is closed when the goroutine that hands news out ends; nil before
 	// it was started.
 	done chan struct{}
@@ -45,13 +45,13 @@ type namespaceKey struct{ dev, ino uint64 }
 // namespaces are those in use in this process.
 var namespaces = struct {
 	sync.Mutex
-	users map[*namespace]int
-	byKey map[namespaceKey]*namespace
-}{users: map[*namespace]int{}, byKey: map[namespaceKey]*namespace{}}
+	users map[*Namespace]int
+	byKey map[namespaceKey]*Namespace
+}{users: map[*Namespace]int{}, byKey: map[namespaceKey]*Namespace{}}
 
-// acquireNamespace returns the namespace of the calling thread. The caller
+// AcquireNamespace returns the namespace of the calling thread. The caller
 // releases it.
-func acquireNamespace() (*namespace, error) {
+func AcquireNamespace() (*Namespace, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	key, err := currentNamespace()
@@ -82,8 +82,8 @@ func currentNamespace() (namespaceKey, error) {
 }
 
 // newNamespace opens what a namespace is made of, on a thread that is in it.
-func newNamespace(key namespaceKey) (*namespace, error) {
-	n := &namespace{key: key, ask: -1, watchers: map[*monitor]struct{}{}}
+func newNamespace(key namespaceKey) (*Namespace, error) {
+	n := &Namespace{key: key, ask: -1, watchers: map[*Monitor]struct{}{}}
 	var err error
 	if n.file, err = os.Open(threadNamespace); err != nil {
 		return nil, fmt.Errorf("open the thread's network namespace: %w", err)
@@ -99,8 +99,8 @@ func newNamespace(key namespaceKey) (*namespace, error) {
 	return n, nil
 }
 
-// release gives the namespace back; the last one closes it.
-func (n *namespace) release() {
+// Release gives the namespace back; the last one closes it.
+func (n *Namespace) Release() {
 	namespaces.Lock()
 	namespaces.users[n]--
 	last := namespaces.users[n] == 0
@@ -115,7 +115,7 @@ func (n *namespace) release() {
 }
 
 // close closes what is open and waits for the goroutine.
-func (n *namespace) close() {
+func (n *Namespace) close() {
 	n.closing.Store(true)
 	if n.news != nil {
 		n.news.Close()
@@ -135,8 +135,15 @@ func (n *namespace) close() {
 	n.file.Close()
 }
 
+// InUse returns how many namespaces are in use in this process.
+func InUse() int {
+	namespaces.Lock()
+	defer namespaces.Unlock()
+	return max(len(namespaces.byKey), len(namespaces.users))
+}
+
 // watch has the monitor told when an interface of its name or index changed.
-func (n *namespace) watch(m *monitor) {
+func (n *Namespace) watch(m *Monitor) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.watchers[m] = struct{}{}
@@ -146,8 +153,8 @@ func (n *namespace) watch(m *monitor) {
 	}
 }
 
-// unwatch undoes watch.
-func (n *namespace) unwatch(m *monitor) {
+// Unwatch undoes watch.
+func (n *Namespace) Unwatch(m *Monitor) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.watchers, m)
@@ -156,7 +163,7 @@ func (n *namespace) unwatch(m *monitor) {
 // handOut hands news out until the subscription is closed. What it passes on
 // is only that something changed: the monitors ask for the truth, so lost or
 // late news cannot leave a wrong state behind.
-func (n *namespace) handOut() {
+func (n *Namespace) handOut() {
 	defer close(n.done)
 	for {
 		msgs, _, err := n.news.Receive()
@@ -165,24 +172,24 @@ func (n *namespace) handOut() {
 		}
 		if err != nil {
 			// News were lost (ENOBUFS). The pause is for an error that stays.
-			n.tell(func(*monitor) bool { return true })
+			n.tell(func(*Monitor) bool { return true })
 			time.Sleep(time.Millisecond)
 			continue
 		}
 		for _, msg := range msgs {
 			index, name := parseLinkNews(msg.Data)
-			n.tell(func(m *monitor) bool { return m.name == name || m.bound.Load() == index })
+			n.tell(func(m *Monitor) bool { return m.name == name || m.bound.Load() == index })
 		}
 	}
 }
 
 // tell wakes those monitors that the news are for.
-func (n *namespace) tell(concerns func(*monitor) bool) {
+func (n *Namespace) tell(concerns func(*Monitor) bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for m := range n.watchers {
 		if concerns(m) {
-			m.wake()
+			m.Wake()
 		}
 	}
 }
@@ -213,8 +220,8 @@ func linkName(b []byte) string {
 	return ""
 }
 
-// do runs f on a thread that is in the namespace and returns its error.
-func (n *namespace) do(f func() error) error {
+// Do runs f on a thread that is in the namespace and returns its error.
+func (n *Namespace) Do(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
