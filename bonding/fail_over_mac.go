@@ -132,7 +132,8 @@ func (b *Bond) moveAddress(next *slave) {
 	case FailOverMACFollow:
 		b.set(func() { b.exchangeMACs(next) })
 		for _, s := range b.slaves {
-			if s.graceUntil != 0 && s != next {
+			if s.graceUntil != 0 && s != next && s.lingerAddr == "" {
+				s.lingerAddr = b.mac
 				b.warnError(s.addAddresses(b.mac))
 			}
 		}
@@ -151,8 +152,9 @@ func (b *Bond) lingerMAC(s *slave) uint64 {
 
 // endLinger is the end of the time in which a drained slave still receives.
 func (b *Bond) endLinger(s *slave) {
-	if s.graceUntil != 0 && b.config.macPolicy() == FailOverMACFollow {
-		b.warnError(s.removeAddresses(b.mac))
+	if s.lingerAddr != "" {
+		b.warnError(s.removeAddresses(s.lingerAddr))
+		s.lingerAddr = ""
 	}
 }
 

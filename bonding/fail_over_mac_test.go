@@ -402,3 +402,30 @@ func TestFailOverMACOfDevices(t *testing.T) {
 		}
 	}
 }
+
+// A drained slave that is released, or whose time is over, has its link told of
+// no address any more, whatever happened meanwhile.
+func TestFollowDrainLeavesNoAddress(t *testing.T) {
+	for _, release := range []bool{false, true} {
+		r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: bonding.FailOverMACFollow}, 3)
+		if err := r.Drain("eth0"); err != nil {
+			t.Fatal(err)
+		}
+		r.carrier("eth1", false) // one more failover in that time
+		r.wantActive("eth1 lost", "eth2")
+		r.carrier("eth1", true)
+		r.set("active_slave", "eth1")
+		link := r.links["eth0"]
+		if n := len(link.Calls().Filter); n != 1 {
+			t.Fatalf("%d addresses while it is drained, want the bond's", n)
+		}
+		if release {
+			r.do("-eth0")
+		} else {
+			r.ms(5000)
+		}
+		if left := link.Calls().Filter; len(left) != 0 {
+			t.Errorf("released %t: its link is still told of %v", release, left)
+		}
+	}
+}

@@ -94,6 +94,7 @@ type slave struct {
 	flap       flapGuard
 	draining   bool              // Drain was called
 	graceUntil instant           // until then an inactive slave still receives
+	lingerAddr tcpip.LinkAddress // that its link was told of for that time
 	standsBack bool              // held back, and others serve
 	permMAC    tcpip.LinkAddress // at the moment of enslaving
 	permMTU    uint32
