@@ -81,6 +81,7 @@ func BenchmarkProbeDetect(b *testing.B) {
 			}
 			report("from the failure", took)
 			report("from the last sign of life", since)
+			b.ReportMetric(float64(took[0])/1e6, "min-ms")
 			b.ReportMetric(float64(took[len(took)/2])/1e6, "median-ms")
 			b.ReportMetric(float64(took[len(took)-1])/1e6, "max-ms")
 			b.ReportMetric(float64(since[len(since)-1])/1e6, "max-since-last-ms")

@@ -337,3 +337,33 @@ func TestBackTakesOverAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// Two links that do not tell, with miimon=10: the bond tells of the first that
+// comes and of the last that goes, and not of the others (T122).
+func TestPollingTellsOfTheBondOnce(t *testing.T) {
+	for _, m := range recoveryModes {
+		r := newRig(t, bonding.Options{Mode: m.mode, MIIMon: 10 * time.Millisecond}, 2)
+		r.silently("eth0", false)
+		r.silently("eth1", false)
+		r.ms(100)
+		changes := 0
+		defer r.SubscribeLinkState(func() { changes++ })()
+		for _, tt := range []struct {
+			do      func()
+			within  int
+			changes int
+			carrier bool
+		}{
+			{func() { r.silently("eth0", true) }, 15, 1, true},
+			{func() { r.silently("eth1", true) }, 15, 0, true},
+			{func() { r.silently("eth0", false); r.silently("eth1", false) }, 20, 1, false},
+		} {
+			changes = 0
+			tt.do()
+			r.ms(tt.within)
+			if changes != tt.changes || r.Status().Carrier != tt.carrier {
+				t.Errorf("%s: %d changes told of, carrier %t; want %d, %t", m.mode, changes, r.Status().Carrier, tt.changes, tt.carrier)
+			}
+		}
+	}
+}
