@@ -130,9 +130,9 @@ type Options struct {
 	// elsewhere.
 	RxReorder RxReorder
 	// RxReorderHold is how long a stream waits for a link that delivers nothing
-	// [rx_reorder_hold, in microseconds], 10 µs to 1 s in whole microseconds. A
-	// frame waits four times as long at most. Losses that show otherwise do not
-	// wait for it. Default 25 ms.
+	// while others do [rx_reorder_hold, in microseconds], 10 µs to 1 s in whole
+	// microseconds. A frame waits four times as long at most. Losses that show
+	// otherwise do not wait for it. Default 25 ms.
 	RxReorderHold time.Duration
 	// RxReorderBytes is how much memory waiting frames may take
 	// [rx_reorder_bytes], 64 KiB to 2 GiB - 1. Default 32 MiB.

@@ -76,7 +76,7 @@ func TestStreamsAreInOrder(t *testing.T) {
 	r.wantArrive("0:10", "9 10")
 	r.wantArrive("0:8", "8") // sent again
 	r.wantArrive("0:13", "")
-	r.advance(25 * time.Millisecond)
+	r.advance(100 * time.Millisecond)
 	if got := r.delivered(); got != "13" {
 		t.Errorf("after the hold time %q was delivered, want 13", got)
 	}
@@ -124,9 +124,9 @@ func TestRxReorderBounds(t *testing.T) {
 		}
 	}
 	r.wantArrive("0:3", "")
-	r.advance(500 * time.Microsecond)
+	r.advance(2 * time.Millisecond)
 	if got := r.delivered(); got != "3" {
-		t.Errorf("after 500 µs %q was delivered, want 3", got)
+		t.Errorf("after 2 ms %q was delivered, want 3", got)
 	}
 	r.wantArrive("1:4 0:6", "4")
 	r.set("rx_reorder_hold", "1000000")
@@ -135,9 +135,9 @@ func TestRxReorderBounds(t *testing.T) {
 	}
 	r.wantArrive("1:8 0:7", "8 7") // a flow not known begins where it is seen
 	r.wantArrive("0:10", "")
-	r.advance(time.Second)
+	r.advance(4 * time.Second)
 	if got := r.delivered(); got != "10" {
-		t.Errorf("after a second %q was delivered, want 10", got)
+		t.Errorf("after 4 s %q was delivered, want 10", got)
 	}
 	for _, o := range []bonding.Options{{RxReorderHold: -1}, {RxReorderHold: 1}, {RxReorderHold: 2 * time.Second}, {RxReorderHold: 10500}, {RxReorderBytes: 1}, {RxReorderFlows: -1}, {RxReorder: 3}} {
 		if _, err := bonding.New(o); err == nil {

@@ -41,10 +41,10 @@
 //
 // # Bounds
 //
-// A flow does not wait for a link that has been quiet for Options.Hold. While the
-// link delivers frames, of this flow or of others, it may only lag behind, and
-// the frames of the others wait for longer: as long as the lag, but four
-// hold times at most. A timer runs at four times the rate of Hold while something
+// A flow does not wait for a link that has been quiet for Options.Hold while others
+// were not. Where all are quiet, or while the link delivers frames, of this flow
+// or of others, it may only be late, and frames wait for longer, but four hold
+// times at most. A timer runs at four times the rate of Hold while something
 // waits, so the clock is read by no frame. Waiting frames take at most
 // Options.Bytes of memory; a frame that there is no room for ends its flow's
 // wait.
@@ -97,8 +97,8 @@ type Options struct {
 	Deliver func(*stack.PacketBuffer)
 	// Clock times Hold. Nil is the real clock.
 	Clock tcpip.Clock
-	// Hold is how long a flow waits for a link that delivers nothing. A frame
-	// waits four times as long at most. 0 means 25 ms.
+	// Hold is how long a flow waits for a link that delivers nothing while others
+	// do. A frame waits four times as long at most. 0 means 25 ms.
 	Hold time.Duration
 	// Bytes is how much memory waiting frames may take. 0 means 32 MiB.
 	Bytes int

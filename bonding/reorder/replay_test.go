@@ -50,7 +50,7 @@ var replays = []struct {
 	{name: "loss of the tail is not held up for long", steps: `
 		A0 B1 -> 0 1
 		B3 -> .
-		+1ms -> .
+		+7ms -> .
 		+1ms -> 3
 		A2 -> 2`,
 		counts: Counts{Held: 1, Expired: 1, Gaps: 1, Late: 1}},
@@ -69,7 +69,7 @@ var replays = []struct {
 	{name: "an idle link holds the flow up once", steps: `
 		A0 B1 -> 0 1
 		A2 A4 A5 -> 2
-		+2ms -> 4 5
+		+8ms -> 4 5
 		A7 -> 7
 		A9 A11 -> 9 11
 		A10 -> 10`, // B is out of use: each gap is a loss
@@ -84,7 +84,7 @@ var replays = []struct {
 	{name: "an idle link comes back", steps: `
 		A0 B1 -> 0 1
 		A3 -> .
-		+2ms -> 3
+		+8ms -> 3
 		A5 -> 5
 		B6 -> 6
 		A8 -> .
@@ -93,7 +93,7 @@ var replays = []struct {
 	{name: "several gaps end with one expiry", steps: `
 		A0 B1 -> 0 1
 		A2 A4 A6 A8 -> 2
-		+2ms -> 4 6 8
+		+8ms -> 4 6 8
 		A10 A12 -> 10 12
 		B3 -> 3
 		A14 -> .
@@ -102,15 +102,15 @@ var replays = []struct {
 	{name: "a link that is always too late loses its say", steps: `
 		A0 B1 -> 0 1
 		A2 A4 -> 2
-		+2ms -> 4
+		+8ms -> 4
 		B3 -> 3
 		A6 -> .
-		+2ms -> 6
+		+8ms -> 6
 		B5 -> 5
 		A8 -> 8
 		B7 -> 7
 		A10 -> .
-		+2ms -> 10
+		+8ms -> 10
 		B9 -> 9
 		A12 -> 12`,
 		counts: Counts{Held: 5, Expired: 3, Lost: 2, Gaps: 5, Late: 4}},
@@ -130,7 +130,7 @@ var replays = []struct {
 		+1500us y:B1 +1500us y:B2 +1500us y:B3 -> y:1 y:2 y:3
 		B2 -> 2 3
 		A5 -> .
-		y:B4 +2ms -> y:4 5`,
+		y:B4 +8ms -> y:4 5`,
 		counts: Counts{Held: 2, Filled: 1, Expired: 1, Gaps: 1}},
 	{name: "but not for ever", steps: `
 		A0 B1 -> 0 1

@@ -3,9 +3,10 @@ package reorder
 // expire ends the waits that have been too long. It reports whether frames wait.
 func (s *Stage) expire(now uint32) (more bool) {
 	quiet := s.quiet(now)
-	if quiet != everyLink {
-		s.seen.And(^uint32(quiet)) // new flows need not find out for themselves
+	if quiet == everyLink {
+		quiet = 0 // which says nothing of any
 	}
+	s.seen.And(^uint32(quiet)) // new flows need not find out for themselves
 	for i := range s.table.sets {
 		set := &s.table.sets[i]
 		if !set.waiting.Load() {
