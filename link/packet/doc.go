@@ -34,6 +34,9 @@
 //
 // # Limits
 //
+// A queue keeps 16 frames' memory of 64 KiB for what comes next, and all queues
+// together 16 MiB for what comes after, or 2 MiB each where that is more.
+//
 // The kernel's own stack sees every received frame too. Where the interface has
 // addresses of the host the kernel answers beside the user-space stack; see
 // Warnings and Options.Exclusive. The endpoint needs CAP_NET_RAW; CAP_BPF with

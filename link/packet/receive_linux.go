@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"runtime"
 	"slices"
 	"sync"
 
@@ -18,6 +19,20 @@ import (
 // come in ones and twos; a batch is for the small ones.
 const receiveBatch = 16
 
+// yieldsBeforeWait is how often a receiver lets other goroutines go first before
+// it has the kernel put its thread to sleep: they may well acknowledge what
+// makes the sender send more.
+const yieldsBeforeWait = 4
+
+const (
+	// reserveSize is how much memory the receivers of an endpoint keep for
+	// frames to come: what the windows of a few fast connections hold.
+	reserveSize = 16 << 20
+	// leastReserve is what each of many receivers keeps of it: twice what waits
+	// for frames in its slots.
+	leastReserve = 2 << 20
+)
+
 // errorPause is how long a receiver waits after an error, so that one that
 // stays does not keep a processor busy.
 var errorPause = unix.NsecToTimespec(1e6)
@@ -30,17 +45,24 @@ type receiver struct {
 	messages [receiveBatch]message
 	// filled is how many slots the last batch used.
 	filled int
+	// reserve lends the memory of long frames.
+	reserve *vnet.Reserve
 }
 
 // newReceiver makes a receiver for a socket.
 func newReceiver(e *Endpoint, s *socket) *receiver {
-	return &receiver{endpoint: e, socket: s, filled: receiveBatch}
+	r := &receiver{endpoint: e, socket: s, filled: receiveBatch, reserve: vnet.NewReserve(max(reserveSize/e.options.Queues, leastReserve))}
+	for i := range r.slots {
+		r.slots[i].views.Reserve = r.reserve
+	}
+	return r
 }
 
 // run receives until the socket is to end.
 func (r *receiver) run(wg *sync.WaitGroup) {
 	defer wg.Done()
 	defer r.release()
+	yields := 0
 	for !r.socket.ending.Load() {
 		for i := range r.filled {
 			r.slots[i].prepare(&r.messages[i])
@@ -49,9 +71,14 @@ func (r *receiver) run(wg *sync.WaitGroup) {
 		n, errno := receiveMessages(r.socket.fd, r.messages[:])
 		switch errno {
 		case 0:
-			r.filled = n
+			r.filled, yields = n, 0
 			r.dispatch(n)
 		case unix.EAGAIN:
+			if yields++; yields <= yieldsBeforeWait {
+				runtime.Gosched()
+				continue
+			}
+			yields = 0
 			r.wait(nil)
 		case unix.EINTR:
 		default:
@@ -85,6 +112,7 @@ func (r *receiver) release() {
 	for i := range r.slots {
 		r.slots[i].release()
 	}
+	r.reserve.Release()
 }
 
 // batchCounts are what a batch adds to the counters.

@@ -21,7 +21,7 @@ func (s *slot) fill(m *message, virtio vnet.Header, frame []byte) {
 
 // newTestReceiver is a receiver without a socket.
 func newTestReceiver() *receiver {
-	e := &Endpoint{}
+	e := &Endpoint{options: Options{}.withDefaults()}
 	e.filter.SetOwn(kernel.MAC{2})
 	r := newReceiver(e, nil)
 	for i := range r.slots {

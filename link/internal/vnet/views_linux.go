@@ -5,24 +5,30 @@ import (
 	"gvisor.dev/gvisor/pkg/buffer"
 )
 
-// viewSizes are the sizes of the views that a frame is received into, in order.
-// A short frame (an ACK) takes the first only, one of the usual MTU the first
-// two; together they hold 64 KiB and its headers. Each is the size of one of
-// gVisor's pools, so that a full view leaves no room behind it.
-var viewSizes = [...]int{128, 2048, 16384, 16384, 16384, 16384}
+// headSize is the size of the view that a frame begins in: a short frame (an
+// ACK) and the headers of any other fit.
+const headSize = 128
+
+// copyLimit is the length of frames up to which the bytes beyond the head are
+// copied into a view of their own, so that a socket with many of them in its
+// queue does not hold 64 KiB for each.
+const copyLimit = 8 << 10
 
 // Headroom is kept free at the front of the first view, for a VLAN tag that the
 // kernel took out of the frame.
 const Headroom = vlanTagSize
 
 // MaxVectors is how many vectors Views have.
-const MaxVectors = len(viewSizes)
+const MaxVectors = 2
 
 // Views are the place of one received frame.
 type Views struct {
-	views [len(viewSizes)]*buffer.View
+	// Reserve is where the memory of long frames comes from; nil for gVisor's
+	// pools.
+	Reserve    *Reserve
+	head, body *buffer.View
 	// parts are the bytes of the frame in the views, while it is looked at.
-	parts [len(viewSizes)][]byte
+	parts [2][]byte
 	// skip is how much of the headroom the frame leaves free.
 	skip int
 }
@@ -30,22 +36,18 @@ type Views struct {
 // Prepare fills in views where there are none, and appends what they have room
 // for, without the headroom, to vectors.
 func (s *Views) Prepare(vectors []unix.Iovec) []unix.Iovec {
-	for i, v := range s.views {
-		if v == nil {
-			v = buffer.NewViewSize(viewSizes[i])
-			s.views[i] = v
-		}
-		b := v.AsSlice()
-		if i == 0 {
-			b = b[Headroom:]
-		}
-		vectors = AppendVector(vectors, b)
+	if s.head == nil {
+		s.head = buffer.NewViewSize(headSize)
 	}
-	return vectors
+	if s.body == nil {
+		s.body = s.Reserve.take()
+	}
+	vectors = AppendVector(vectors, s.head.AsSlice()[Headroom:])
+	return AppendVector(vectors, s.body.AsSlice())
 }
 
 // First returns the first view with its headroom.
-func (s *Views) First() []byte { return s.views[0].AsSlice() }
+func (s *Views) First() []byte { return s.head.AsSlice() }
 
 // Frame returns the bytes of a received frame of a size, in parts. The frame
 // begins where the headroom ends, or, where restored is set, with the headroom,
@@ -55,65 +57,55 @@ func (s *Views) Frame(size int, restored bool) [][]byte {
 	if restored {
 		s.skip = 0
 	}
-	n := 0
-	for i, v := range s.views {
-		b := v.AsSlice()
-		if i == 0 {
-			b = b[s.skip:]
-		}
-		s.parts[n] = b[:min(size, len(b))]
-		size -= len(s.parts[n])
-		n++
-		if size == 0 {
-			break
-		}
+	b := s.head.AsSlice()[s.skip:]
+	s.parts[0] = b[:min(size, len(b))]
+	if size <= len(b) {
+		return s.parts[:1]
 	}
-	return s.parts[:n]
+	s.parts[1] = s.body.AsSlice()[:size-len(b)]
+	return s.parts[:2]
 }
 
 // Take moves the frame of parts, which Frame returned, out of the views. Prepare
 // then fills them in again.
 func (s *Views) Take(parts [][]byte) buffer.Buffer {
-	var b buffer.Buffer
-	for i, p := range parts {
-		v := s.views[i]
-		s.views[i] = nil
-		if i == 0 {
-			v.TrimFront(s.skip)
-		}
-		v.CapLength(len(p))
-		b.Append(v)
+	head := s.head
+	s.head = nil
+	head.TrimFront(s.skip)
+	head.CapLength(len(parts[0]))
+	b := buffer.MakeWithView(head)
+	if len(parts) == 1 {
+		return b
 	}
+	rest := parts[1]
+	if len(rest) <= copyLimit {
+		v := buffer.NewView(len(rest))
+		v.Write(rest)
+		b.Append(v)
+		return b
+	}
+	s.body.CapLength(len(rest))
+	b.Append(s.body)
+	s.body = nil
 	return b
 }
 
 // Fill writes a frame to the views as a kernel would have received it: for
 // tests.
 func (s *Views) Fill(frame []byte) {
-	for i, v := range s.views {
-		b := v.AsSlice()
-		if i == 0 {
-			b = b[Headroom:]
-		}
-		frame = frame[copy(b, frame):]
-	}
+	n := copy(s.head.AsSlice()[Headroom:], frame)
+	copy(s.body.AsSlice(), frame[n:])
 }
 
 // Room is how many bytes of a frame the views hold.
-func Room() int {
-	total := -Headroom
-	for _, n := range viewSizes {
-		total += n
-	}
-	return total
-}
+func Room() int { return headSize - Headroom + bodySize }
 
 // Release gives the views back.
 func (s *Views) Release() {
-	for i, v := range s.views {
+	for _, v := range []*buffer.View{s.head, s.body} {
 		if v != nil {
 			v.Release()
-			s.views[i] = nil
 		}
 	}
+	s.head, s.body = nil, nil
 }
