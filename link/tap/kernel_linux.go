@@ -24,6 +24,8 @@ type device struct {
 	handle *netlink.Handle
 	ask    int
 	news   *nl.NetlinkSocket
+	// namespace is the device's; nil where it could not be opened.
+	namespace *os.File
 	// heard is closed when the goroutine that hears the news ends; nil before
 	// it was started.
 	heard chan struct{}
@@ -50,6 +52,7 @@ type device struct {
 func (d *device) open(name string, tun int) error {
 	d.ask, d.tun, d.speed, d.duplex = -1, tun, link.SpeedUnknown, link.DuplexUnknown
 	var err error
+	d.namespace, _ = os.Open("/proc/thread-self/ns/net")
 	if d.ask, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 		return fmt.Errorf("open a socket to ask about interfaces: %w", err)
 	}
@@ -92,6 +95,9 @@ func (d *device) close() {
 	}
 	if d.ask > 0 {
 		unix.Close(d.ask)
+	}
+	if d.namespace != nil {
+		d.namespace.Close()
 	}
 	d.ask, d.tun = -1, -1
 }

@@ -3,8 +3,11 @@ package tap
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
+
+	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -108,6 +111,16 @@ func checkAddress(a tcpip.LinkAddress) error {
 		return fmt.Errorf("%s is zero", a)
 	}
 	return nil
+}
+
+// Address is an IP address of the device, or of a VLAN device on it.
+type Address struct {
+	Addr netip.Addr
+	// Tags are those of the VLAN devices that have the address, the outermost
+	// first.
+	Tags []link.VLANTag
+	// Tentative is whether it is not to be told to others (yet).
+	Tentative bool
 }
 
 // ListDispatcher is implemented by what is attached and wants frames that came

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 
 	"bondstack/link"
 
@@ -12,16 +13,6 @@ import (
 )
 
 var _ link.Routes = (*Endpoint)(nil)
-
-// Address is an IP address of the device, or of a VLAN device on it.
-type Address struct {
-	Addr netip.Addr
-	// Tags are those of the VLAN devices that have the address, the outermost
-	// first.
-	Tags []link.VLANTag
-	// Tentative is whether it is not to be told to others (yet).
-	Tentative bool
-}
 
 // Addresses returns the IP addresses that the namespace has on the device and on
 // VLAN devices that are on it.
@@ -110,4 +101,19 @@ func (e *Endpoint) Owns(addr netip.Addr) bool {
 		}
 	}
 	return false
+}
+
+// Forwards reports whether the namespace is an IPv6 router on the device.
+func (e *Endpoint) Forwards() bool {
+	a := e.device.attributes()
+	if a == nil {
+		return false
+	}
+	forwards := false
+	_ = inNamespace(e.device.namespace, func() error {
+		value, err := os.ReadFile("/proc/sys/net/ipv6/conf/" + a.Name + "/forwarding")
+		forwards = err == nil && len(value) > 0 && value[0] != '0'
+		return nil
+	})
+	return forwards
 }
