@@ -183,8 +183,8 @@ func (a *aggregation) Send(id lacp.PortID, pdu []byte) {
 	if s == nil {
 		return
 	}
-	frame := s.slowFrame(pdu)
-	a.bond.later(func() { s.sendControl(frame) })
+	s.controls.put(s.slowFrame(pdu))
+	a.bond.later(s.sendControls)
 }
 
 // Changed implements lacp.Output: sync looks at what it tells of.

@@ -87,22 +87,20 @@ const (
 	controlWait  = time.Millisecond
 )
 
-// sendControl sends a frame of the bond's own on one slave, past the mode. It
-// is called without the lock. While another goroutine is sending on the slave
-// the frame is left to that one: an endpoint that blocks holds up one goroutine,
+// sendControls sends the frames of the bond's own that wait on one slave, past the
+// mode. It is called without the lock. While another goroutine is sending on the
+// slave they are left to that one: an endpoint that blocks holds up one goroutine,
 // not the control frames of the other slaves too.
-func (s *slave) sendControl(frame []byte) {
-	if !s.controls.begin(frame) {
-		return
-	}
-	for frame != nil {
+func (s *slave) sendControls() {
+	for frame := s.controls.begin(); frame != nil; frame = s.controls.next() {
 		s.sendNow(frame)
-		frame = s.controls.next()
 	}
 }
 
-// controlQueue holds the control frames that came while one was being sent: the
-// last LACPDU, which says all that those before it said, and one other frame.
+// controlQueue holds the control frames that are to be sent: the last LACPDU,
+// which says all that those before it said, and one other frame. What is put in
+// under the bond's lock goes out in that order, whoever comes first to send it: a
+// partner must not take an older LACPDU for the last.
 type controlQueue struct {
 	mu     sync.Mutex
 	busy   bool
@@ -110,21 +108,27 @@ type controlQueue struct {
 	other  []byte
 }
 
-// begin reports whether the caller is the one who sends; else the frame is kept
-// for whoever is.
-func (q *controlQueue) begin(frame []byte) bool {
+// put adds a frame.
+func (q *controlQueue) put(frame []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.busy {
-		q.busy = true
-		return true
-	}
 	if frame[ethernetHeader] == lacp.SubtypeLACP {
 		q.lacpdu = frame
 	} else {
 		q.other = frame
 	}
-	return false
+}
+
+// begin is next for who is not sending yet. It returns nil where another one is.
+func (q *controlQueue) begin() []byte {
+	q.mu.Lock()
+	busy := q.busy
+	q.busy = true
+	q.mu.Unlock()
+	if busy {
+		return nil
+	}
+	return q.next()
 }
 
 // next returns the next frame to send, nil when there is none and the caller is
