@@ -107,20 +107,20 @@ func pairRows(rnd *rand.Rand, most int) []pairRow {
 	return rows
 }
 
-// countingClock counts the timers that are set.
-type countingClock struct {
+// timerClock counts the timers that are set.
+type timerClock struct {
 	*faketime.ManualClock
-	set atomic.Int64
+	pending atomic.Int64
 }
 
 type countedTimer struct {
 	tcpip.Timer
-	clock *countingClock
+	clock *timerClock
 	mu    sync.Mutex
 	on    bool
 }
 
-func (c *countingClock) AfterFunc(d time.Duration, f func()) tcpip.Timer {
+func (c *timerClock) AfterFunc(d time.Duration, f func()) tcpip.Timer {
 	t := &countedTimer{clock: c}
 	t.turn(true)
 	t.mu.Lock()
@@ -134,7 +134,7 @@ func (t *countedTimer) turn(on bool) {
 	defer t.mu.Unlock()
 	if t.on != on {
 		t.on = on
-		t.clock.set.Add(map[bool]int64{true: 1, false: -1}[on])
+		t.clock.pending.Add(map[bool]int64{true: 1, false: -1}[on])
 	}
 }
 
@@ -146,7 +146,7 @@ func (t *countedTimer) Reset(d time.Duration) { t.turn(true); t.Timer.Reset(d) }
 // monitor and the links of another bond, which speaks LACP and hellos.
 type pairRig struct {
 	*rig
-	timers *countingClock
+	timers *timerClock
 	peer   *bonding.Bond
 	far    map[string]*linktest.Recorder
 	broken map[string]bool // nothing passes
@@ -161,7 +161,7 @@ var pairLinks = []string{"eth0", "eth1", "eth2"}
 // newPairRig makes the bonds, with the options set before there are slaves, or
 // while the bond is at work.
 func newPairRig(t testing.TB, mode bonding.Mode, row pairRow, live bool) *pairRig {
-	clock := &countingClock{ManualClock: faketime.NewManualClock()}
+	clock := &timerClock{ManualClock: faketime.NewManualClock()}
 	b, err := bonding.New(bonding.Options{Mode: mode, Clock: clock, Rand: seededRand(1), ARPIPTargets: []netip.Addr{target1}})
 	if err != nil {
 		t.Fatal(err)
@@ -446,7 +446,7 @@ func (p *pairRig) leaveAndClose(settle time.Duration) {
 	}
 	p.Close()
 	p.wait(time.Second)
-	if n := p.timers.set.Load(); n != 0 {
+	if n := p.timers.pending.Load(); n != 0 {
 		p.tb.Errorf("%d timers are set after Close", n)
 	}
 }
