@@ -204,7 +204,9 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 		b.warnError(s.promiscuousAs(b))
 	}
 	b.slaveEvent(EventEnslave, s)
-	if b.config.mode.info().primary || b.active == nil && s.link == linkUp {
+	switch {
+	case s.disabled: // it joins out of use: nothing moves
+	case b.config.mode.info().primary, b.active == nil && s.link == linkUp:
 		b.reselect(now)
 	}
 }

@@ -33,8 +33,8 @@ const maxDraws = 64
 
 // flowTable returns the map of flows to the slaves that may transmit; nil where
 // the hash is taken modulo their number.
-func (b *Bond) flowTable(usable []*slave) *flowmap.Table {
-	if b.config.hashMap != HashConsistent || len(usable) == 0 {
+func (b *Bond) flowTable(by HashMap, usable []*slave) *flowmap.Table {
+	if by != HashConsistent || len(usable) == 0 {
 		return nil
 	}
 	members := make([]flowmap.Member, len(usable))

@@ -28,14 +28,26 @@ func (b *Bond) release(name string, meant func(*slave) bool) error {
 	if err != nil {
 		return err
 	}
-	s.detached.Store(true)
-	b.readers.Synchronize()
-	s.detach()
-	b.forgetLink(s)
-	b.restore(s)
-	b.retire()
-	s.device.giveBack()
+	b.farewell([]*slave{s})
 	return nil
+}
+
+// farewell lets slaves go that were dismissed, with configMu held: nothing is
+// written to them, or delivered from them, when it returns.
+func (b *Bond) farewell(slaves []*slave) {
+	for _, s := range slaves {
+		s.detached.Store(true)
+	}
+	b.readers.Synchronize()
+	for _, s := range slaves {
+		s.detach()
+		b.forgetLink(s)
+		b.restore(s)
+	}
+	b.retire()
+	for _, s := range slaves {
+		s.device.giveBack()
+	}
 }
 
 // restore gives an endpoint that was released what it had before.
@@ -95,7 +107,7 @@ func (b *Bond) dismiss(s *slave, now instant) {
 	if wasActive {
 		b.reselect(now)
 	}
-	b.leaving = []*slave{s}
+	b.leaving = append(b.leaving, s)
 }
 
 // detach ends the endpoint's deliveries and its news.
@@ -126,22 +138,24 @@ func (b *Bond) first(meant func(*slave) bool) *slave {
 // apart from the link's state: no news of the link brings a disabled slave
 // back.
 func (b *Bond) SetSlaveEnabled(name string, enabled bool) error {
-	return b.changeSlave(name, func(s *slave, now instant) {
-		if s.disabled == !enabled {
-			return
-		}
-		s.disabled = !enabled
-		b.dirty = true
-		next := linkDown // no downdelay: whoever disables a slave means it
-		if enabled {
-			s.goneUntil = 0
-			s.look()
-			next, s.until = b.firstLink(s, now)
-			s.waited = false
-		}
-		b.propose(s, next, now)
-		s.verdicts.begin(next)
-	})
+	return b.changeSlave(name, func(s *slave, now instant) { b.setEnabled(s, enabled, now) })
+}
+
+func (b *Bond) setEnabled(s *slave, enabled bool, now instant) {
+	if s.disabled == !enabled {
+		return
+	}
+	s.disabled = !enabled
+	b.dirty = true
+	next := linkDown // no downdelay: whoever disables a slave means it
+	if enabled {
+		s.goneUntil = 0
+		s.look()
+		next, s.until = b.firstLink(s, now)
+		s.waited = false
+	}
+	b.propose(s, next, now)
+	s.verdicts.begin(next)
 }
 
 // SetSlavePriority sets a slave's prio. Without a primary the active slave is

@@ -124,7 +124,7 @@ func (b *Bond) build() *snapshot {
 			s.usable = append(s.usable, sl)
 		}
 	}
-	s.flows = b.flowTable(s.usable)
+	s.flows = b.flowTable(b.config.hashMap, s.usable)
 	s.turn = turns(s.all)
 	if b.config.mode.balances() {
 		s.lb = b.balanceView(s.usable)

@@ -95,9 +95,13 @@ func (s *slave) heldBack(now instant) bool { return s.draining || s.flap.holds(n
 
 // othersServe reports whether a slave that is not held back can do what s does.
 func (b *Bond) othersServe(s *slave, now instant) bool {
-	for _, other := range b.slaves {
+	return othersServe(b.slaves, s, b.config.mode, now)
+}
+
+func othersServe(slaves []*slave, s *slave, mode Mode, now instant) bool {
+	for _, other := range slaves {
 		if other != s && other.link == linkUp && other.usable() && !other.heldBack(now) &&
-			(b.config.mode != IEEE8023AD || other.distributes) {
+			(mode != IEEE8023AD || other.distributes) {
 			return true
 		}
 	}
