@@ -13,10 +13,20 @@ import (
 // ends up.
 func Veth(t testing.TB, a *Namespace, nameA string, b *Namespace, nameB string) {
 	t.Helper()
+	VethQueues(t, a, nameA, b, nameB, 1)
+}
+
+// VethQueues is Veth with a number of queues in each direction.
+func VethQueues(t testing.TB, a *Namespace, nameA string, b *Namespace, nameB string, queues int) {
+	t.Helper()
 	a.Do(func() {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = nameA
 		pair := &netlink.Veth{LinkAttrs: attrs, PeerName: nameB}
+		if queues > 1 {
+			pair.NumRxQueues, pair.NumTxQueues = queues, queues
+			pair.PeerNumRxQueues, pair.PeerNumTxQueues = uint32(queues), uint32(queues)
+		}
 		if a != b {
 			pair.PeerNamespace = netlink.NsFd(b.file.Fd())
 		}

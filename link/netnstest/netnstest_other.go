@@ -22,6 +22,10 @@ func New(t testing.TB) *Namespace {
 // Veth is never reached: New skips.
 func Veth(t testing.TB, a *Namespace, nameA string, b *Namespace, nameB string) {}
 
+// VethQueues is never reached: New skips.
+func VethQueues(t testing.TB, a *Namespace, nameA string, b *Namespace, nameB string, queues int) {
+}
+
 // File is never reached: New skips.
 func (*Namespace) File() *os.File { return nil }
 

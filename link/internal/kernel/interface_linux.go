@@ -91,3 +91,14 @@ func LookUp(name string) (Facts, error) {
 	}
 	return Facts{Index: int32(attrs.Index), MAC: MAC(attrs.HardwareAddr)}, nil
 }
+
+// Channels asks the kernel how many queues the interface of a name has in use.
+// known is false where its driver does not say.
+func (n *Namespace) Channels(name string) (receive, transmit int, known bool) {
+	n.askMu.RLock()
+	defer n.askMu.RUnlock()
+	if n.ask < 0 {
+		return 0, 0, false
+	}
+	return ethtool.Channels(n.ask, name)
+}

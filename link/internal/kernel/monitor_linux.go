@@ -235,6 +235,10 @@ func (m *Monitor) Bind(index int32) { m.bound.Store(index) }
 // Bound returns what Bind told last.
 func (m *Monitor) Bound() int32 { return m.bound.Load() }
 
+// Usable reports whether the link was usable when the monitor last looked. It
+// asks nobody.
+func (m *Monitor) Usable() bool { return m.usable.Load() }
+
 // Told returns a channel that is closed when, after Stop, no subscriber is
 // being called any more.
 func (m *Monitor) Told() <-chan struct{} { return m.told }

@@ -1,0 +1,52 @@
+//go:build !linux
+
+package xdp
+
+import (
+	"fmt"
+	"runtime"
+
+	"bondstack/link"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// Endpoint is a link on a kernel interface of Linux. There is none on this
+// system: New returns an error.
+type Endpoint struct{ stack.LinkEndpoint }
+
+// New returns an error that has ErrNotSupported in its chain.
+func New(name string, _ Options) (*Endpoint, error) {
+	return nil, fmt.Errorf("xdp: interface %q: %w on %s: AF_XDP needs Linux", name, ErrNotSupported, runtime.GOOS)
+}
+
+// LinkState is never reached: New returns no endpoint.
+func (*Endpoint) LinkState() link.State { return link.State{} }
+
+// SubscribeLinkState is never reached: New returns no endpoint.
+func (*Endpoint) SubscribeLinkState(func()) (cancel func()) { return func() {} }
+
+// MTURange is never reached: New returns no endpoint.
+func (*Endpoint) MTURange() (least, greatest uint32) { return 0, 0 }
+
+// SetPromiscuous is never reached: New returns no endpoint.
+func (*Endpoint) SetPromiscuous(bool) error { return ErrNotSupported }
+
+// AddLinkAddress is never reached: New returns no endpoint.
+func (*Endpoint) AddLinkAddress(tcpip.LinkAddress) error { return ErrNotSupported }
+
+// RemoveLinkAddress is never reached: New returns no endpoint.
+func (*Endpoint) RemoveLinkAddress(tcpip.LinkAddress) error { return ErrNotSupported }
+
+// Name is never reached: New returns no endpoint.
+func (*Endpoint) Name() string { return "" }
+
+// Stats is never reached: New returns no endpoint.
+func (*Endpoint) Stats() Stats { return Stats{} }
+
+// Info is never reached: New returns no endpoint.
+func (*Endpoint) Info() Info { return Info{} }
+
+// Warnings is never reached: New returns no endpoint.
+func (*Endpoint) Warnings() []string { return nil }
