@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -141,17 +142,20 @@ func promiscuous(index int32) (fd int, err error) {
 	return fd, nil
 }
 
-// close closes what is open. Nobody uses it any more.
+// close closes what is open. Nobody uses it any more. Each part has the kernel
+// wait for its other processors, for 10 ms and more: they wait together.
 func (o *opened) close() {
+	var wg sync.WaitGroup
 	if o.program != nil {
-		o.program.close()
+		wg.Go(o.program.close)
 	}
 	for _, s := range o.sockets {
-		s.close()
+		wg.Go(s.close)
 	}
 	if o.membership >= 0 {
-		unix.Close(o.membership)
+		wg.Go(func() { unix.Close(o.membership) })
 	}
+	wg.Wait()
 }
 
 // receiveLocked starts a receiver for each socket that has none. mu is held.

@@ -91,14 +91,17 @@ func BenchmarkOpenAndClose(b *testing.B) {
 // with traffic, and looks for what is left behind.
 func openAndClose(t testing.TB, rounds int) {
 	p := newPair(t, 2)
-	stop := p.flood(100)
-	defer stop()
+	fd := rawSocket(t, p.peer, "veth1")
+	b := etherFrame(p.near.HardwareAddress("veth0"), p.peer.HardwareAddress("veth1"), "ping")
 	before, goroutines := 0, 0
 	for i := range rounds {
 		e := p.open(Options{Ring: MinRing})
 		if i%2 == 0 {
 			e.Attach(newRecorder())
-			eventually(t, "a frame", func() bool { return e.Stats().RXPackets > 0 })
+			eventually(t, "a frame", func() bool {
+				unix.Write(fd, b)
+				return e.Stats().RXPackets > 0
+			})
 		}
 		e.Close()
 		e.Close()
