@@ -18,23 +18,25 @@ import (
 	"bondstack/stack"
 )
 
-// runState is what a running instance tells about itself.
+// runState is what a running instance tells about itself. It has a host, or a
+// device.
 type runState struct {
-	bond     *bonding.Bond
-	host     *stack.Host
-	joiner   *joiner
-	settings *runSettings
+	bond   *bonding.Bond
+	joiner *joiner
+	host   *stack.Host
+	device func() (deviceStatus, []hostAddress)
 }
 
 // instanceStatus is the answer to a request for the status: the bond's, and
 // what the instance adds.
 type instanceStatus struct {
 	bonding.Status
-	Absent    []string       `json:"absent"` // slaves that have not appeared
-	Addresses []hostAddress  `json:"addresses"`
-	Stack     stack.Settings `json:"stack"`
-	PID       int            `json:"pid"`
-	Version   string         `json:"version"`
+	Absent    []string        `json:"absent"` // slaves that have not appeared
+	Addresses []hostAddress   `json:"addresses"`
+	Stack     *stack.Settings `json:"stack,omitempty"`
+	Device    *deviceStatus   `json:"device,omitempty"`
+	PID       int             `json:"pid"`
+	Version   string          `json:"version"`
 }
 
 // hostAddress is an address of the stack, and how far it is.
@@ -44,11 +46,21 @@ type hostAddress struct {
 }
 
 func (r *runState) status() instanceStatus {
-	addresses := []hostAddress{}
-	for _, a := range r.host.Addresses() {
-		addresses = append(addresses, hostAddress{a.Prefix, a.State.String()})
+	st := instanceStatus{
+		Status: r.bond.Status(), Absent: r.joiner.absent(), Addresses: []hostAddress{}, PID: os.Getpid(), Version: thisVersion(),
 	}
-	return instanceStatus{r.bond.Status(), r.joiner.absent(), addresses, r.host.Settings(), os.Getpid(), thisVersion()}
+	if r.host != nil {
+		settings := r.host.Settings()
+		st.Stack = &settings
+		for _, a := range r.host.Addresses() {
+			st.Addresses = append(st.Addresses, hostAddress{a.Prefix, a.State.String()})
+		}
+	}
+	if r.device != nil {
+		device, addresses := r.device()
+		st.Device, st.Addresses = &device, append(st.Addresses, addresses...)
+	}
+	return st
 }
 
 const defaultSocketText = "control in a folder of the user's own"

@@ -41,6 +41,7 @@ var commands = []command{
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},
 	{"show", "show the bond of a running instance", runShow},
+	{"tap", "make a network device of the kernel that is a bond of interfaces", runTap},
 	{"version", "tell the version of this program", runVersion},
 }
 

@@ -65,7 +65,7 @@ func openFdbased(name string, o linkOptions) (netstack.LinkEndpoint, []string, e
 }
 
 // parseSlave reads [KIND:]NAME.
-func (s *runSettings) parseSlave(text string) error {
+func (s *bondSettings) parseSlave(text string) error {
 	kind, name, ok := strings.Cut(text, ":")
 	if !ok {
 		kind, name = defaultKind, text

@@ -15,7 +15,7 @@ import (
 const showHelp = `
 Usage: bondstack show [--control SOCKET] [--json|--proc]
 
-Prints the state of the bond that an instance of bondstack run has: for people,
+Prints the state of the bond that an instance of bondstack run or tap has: for people,
 as JSON, or in the layout of Linux's /proc/net/bonding.
 
 Examples:
@@ -57,7 +57,7 @@ func runShow(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 // explainAsk says what to do when nobody answers.
 func explainAsk(socket string, err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("no instance runs on %s; start one with bondstack run, or name its socket with --control", socket)
+		return fmt.Errorf("no instance runs on %s; start one with bondstack run or tap, or name its socket with --control", socket)
 	}
 	return err
 }
@@ -91,6 +91,9 @@ func (st *instanceStatus) text() string {
 	fmt.Fprintf(&b, "%s: %s, carrier %s, address %s, MTU %d\n", st.Name, st.Mode, onOff[st.Carrier], st.MACAddress, st.MTU)
 	for _, a := range st.Addresses {
 		fmt.Fprintf(&b, "  address %s (%s)\n", a.Prefix, a.State)
+	}
+	if st.Device != nil {
+		b.WriteString(st.Device.text())
 	}
 	if st.ActiveSlave != "" {
 		fmt.Fprintf(&b, "  active slave %s\n", st.ActiveSlave)

@@ -116,6 +116,8 @@ func checkAddress(a tcpip.LinkAddress) error {
 // Address is an IP address of the device, or of a VLAN device on it.
 type Address struct {
 	Addr netip.Addr
+	// Bits is the length of its network's prefix.
+	Bits int
 	// Tags are those of the VLAN devices that have the address, the outermost
 	// first.
 	Tags []link.VLANTag

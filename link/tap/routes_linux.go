@@ -37,7 +37,8 @@ func (e *Endpoint) Addresses() ([]Address, error) {
 				continue
 			}
 			const hidden = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED
-			list = append(list, Address{ip.Unmap(), *path, a.Flags&hidden != 0})
+			bits, _ := a.Mask.Size()
+			list = append(list, Address{ip.Unmap(), bits, *path, a.Flags&hidden != 0})
 		}
 		return nil
 	})
