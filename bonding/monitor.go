@@ -216,9 +216,6 @@ func (b *Bond) miimonChanged(now instant) {
 	switch {
 	case b.config.miimon == 0:
 		b.nextPass = 0
-		for _, s := range b.slaves {
-			s.goneUntil = 0 // no pass will end it
-		}
 		if b.config.monitors() == 0 {
 			b.warn(unmonitored)
 		}

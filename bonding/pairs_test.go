@@ -481,3 +481,32 @@ func FuzzPairs(f *testing.F) {
 		runPairs(t, modes[int(mode)%len(modes)], row, int(mode)/len(modes)%2 == 1)
 	})
 }
+
+// A slave whose link was found gone by a write is up again by the probes alone,
+// when the monitor that would have ended the wait is turned off.
+func TestGoneWithoutItsMonitor(t *testing.T) {
+	for _, off := range []string{"arp_interval", "miimon"} {
+		row := make(pairRow, len(pairValues))
+		for i, o := range pairValues {
+			row[i] = 1
+			switch {
+			case o[0] == "monitor_rule" || o[0] == "probe_interval" || o[0] == off && off == "arp_interval":
+				row[i] = 2 // any; 50 ms; 50 ms
+			case o[0] == "miimon" && off == "arp_interval":
+				row[i] = 3 // off
+			}
+		}
+		p := newPairRig(t, bonding.ActiveBackup, row, false)
+		p.wait(time.Second)
+		p.links["eth0"].Fail(&tcpip.ErrInvalidEndpointState{})
+		p.send(1)
+		p.clock.RunImmediatelyScheduledJobs()
+		p.wantMII(off+": gone", "down,up,up")
+		if err := p.Bond.SetOption(off, "0"); err != nil {
+			t.Fatal(err)
+		}
+		p.links["eth0"].Fail(nil)
+		p.wait(5 * time.Second)
+		p.wantMII(off+": well again", "up,up,up")
+	}
+}

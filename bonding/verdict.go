@@ -145,6 +145,9 @@ func (b *Bond) judge(s *slave, m monitor, l linkState, now instant) {
 func (b *Bond) monitorsChanged() {
 	for _, s := range b.slaves {
 		s.verdicts.begin(s.link)
+		if b.config.period() == 0 {
+			s.goneUntil = 0 // no pass will end it
+		}
 	}
 }
 
