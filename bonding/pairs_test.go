@@ -149,11 +149,13 @@ type pairRig struct {
 	timers *timerClock
 	peer   *bonding.Bond
 	far    map[string]*linktest.Recorder
+	set    []string // options
+
+	mu     sync.Mutex      // timers of one moment run at once
 	broken map[string]bool // nothing passes
 	gone   map[string]bool // writes fail
 	sent   map[string]int  // data that came through
 	lost   int             // data into what is broken
-	set    []string        // options
 }
 
 var pairLinks = []string{"eth0", "eth1", "eth2"}
@@ -190,7 +192,7 @@ func newPairRig(t testing.TB, mode bonding.Mode, row pairRow, live bool) *pairRi
 		far.OnWrite(func(pkts stack.PacketBufferList) {
 			far.Drain()
 			p.carry(pkts, func(frame []byte) {
-				if !p.broken[name] {
+				if p.whole(name) {
 					p.links[name].Inject(frame)
 				}
 			})
@@ -237,23 +239,13 @@ func (p *pairRig) carry(pkts stack.PacketBufferList, f func([]byte)) {
 
 // cross is a frame of the bond on its way by a link.
 func (p *pairRig) cross(name string, frame []byte) {
-	isData := binary.BigEndian.Uint16(frame[12:]) == linktest.EtherTypeIPv4
-	switch {
-	case p.gone[name]:
-		return // the write fails
-	case p.broken[name]:
-		if isData {
-			p.lost++
-		}
-		return
-	case isData:
-		p.sent[name]++
+	if !p.passes(name, binary.BigEndian.Uint16(frame[12:]) == linktest.EtherTypeIPv4) {
 		return
 	}
 	p.far[name].Inject(frame)
 	if p.Mode() == bonding.ActiveBackup && frame[0]&1 != 0 { // a switch, which floods
 		for other, l := range p.links {
-			if other != name && !p.broken[other] {
+			if other != name && p.whole(other) {
 				l.Inject(frame)
 			}
 		}
@@ -261,6 +253,36 @@ func (p *pairRig) cross(name string, frame []byte) {
 	if m, ok := probe.Parse(binary.BigEndian.Uint16(frame[12:]), frame[14:]); ok && m.Kind == probe.ARP && m.Destination == target1 {
 		p.links[name].Inject(answer(frame, m, target1))
 	}
+}
+
+// passes counts a frame of the bond, and reports whether it goes on: data end
+// here.
+func (p *pairRig) passes(name string, isData bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.gone[name]: // the write fails
+	case p.broken[name] && isData:
+		p.lost++
+	case isData:
+		p.sent[name]++
+	default:
+		return !p.broken[name]
+	}
+	return false
+}
+
+func (p *pairRig) whole(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.broken[name]
+}
+
+// breaks has nothing pass by a link, or has it whole again.
+func (p *pairRig) breaks(name string, broken, gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken[name], p.gone[name] = broken, gone
 }
 
 // wait has time pass.
@@ -276,10 +298,14 @@ func (p *pairRig) has(name, value string) bool {
 // receives.
 func (p *pairRig) wantTraffic(when string) {
 	p.tb.Helper()
+	const n = 12
+	p.mu.Lock()
 	clear(p.sent)
 	p.lost = 0
-	const n = 12
+	p.mu.Unlock()
 	took, err := p.send(n)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	sum := 0
 	for _, c := range p.sent {
 		sum += c
@@ -291,14 +317,14 @@ func (p *pairRig) wantTraffic(when string) {
 		p.tb.Errorf("%s: no carrier", when)
 	}
 	p.up.Drain()
+	for _, gone := range p.gone {
+		if gone {
+			return // the link says that it is well, until it is written to
+		}
+	}
 	for name, l := range p.links {
 		if !p.broken[name] {
 			l.Inject(p.toBond(1))
-		}
-	}
-	for name := range p.gone {
-		if p.gone[name] {
-			return // the link says that it is well, until it is written to
 		}
 	}
 	if len(p.up.Drain()) == 0 {
@@ -327,17 +353,17 @@ func noticesCarrier(p *pairRig) bool {
 }
 
 var pairFaults = []pairFault{
-	{"carrier", func(p *pairRig, n string) { p.broken[n] = true; p.carrier(n, false) },
-		func(p *pairRig, n string) { p.broken[n] = false; p.carrier(n, true) }, noticesCarrier, false},
-	{"silent carrier", func(p *pairRig, n string) { p.broken[n] = true; p.silently(n, false) },
-		func(p *pairRig, n string) { p.broken[n] = false; p.silently(n, true) }, noticesCarrier, false},
-	{"silence", func(p *pairRig, n string) { p.broken[n] = true },
-		func(p *pairRig, n string) { p.broken[n] = false }, noticesSilence, false},
+	{"carrier", func(p *pairRig, n string) { p.breaks(n, true, false); p.carrier(n, false) },
+		func(p *pairRig, n string) { p.breaks(n, false, false); p.carrier(n, true) }, noticesCarrier, false},
+	{"silent carrier", func(p *pairRig, n string) { p.breaks(n, true, false); p.silently(n, false) },
+		func(p *pairRig, n string) { p.breaks(n, false, false); p.silently(n, true) }, noticesCarrier, false},
+	{"silence", func(p *pairRig, n string) { p.breaks(n, true, false) },
+		func(p *pairRig, n string) { p.breaks(n, false, false) }, noticesSilence, false},
 	{"gone", func(p *pairRig, n string) {
-		p.broken[n], p.gone[n] = true, true
+		p.breaks(n, true, true)
 		p.links[n].Fail(&tcpip.ErrInvalidEndpointState{})
 	},
-		func(p *pairRig, n string) { p.broken[n], p.gone[n] = false, false; p.links[n].Fail(nil) }, noticesCarrier, false},
+		func(p *pairRig, n string) { p.breaks(n, false, false); p.links[n].Fail(nil) }, noticesCarrier, false},
 	{"disabled", func(p *pairRig, n string) { _ = p.SetSlaveEnabled(n, false) },
 		func(p *pairRig, n string) { _ = p.SetSlaveEnabled(n, true) }, func(*pairRig) bool { return true }, true},
 	{"drained", func(p *pairRig, n string) {
@@ -399,7 +425,7 @@ func runPairs(t *testing.T, mode bonding.Mode, row pairRow, live bool) {
 // allFail has all links lose their carrier, and come back.
 func (p *pairRig) allFail(settle time.Duration) {
 	for _, name := range pairLinks {
-		p.broken[name] = true
+		p.breaks(name, true, false)
 		p.carrier(name, false)
 	}
 	p.wait(settle)
@@ -409,7 +435,7 @@ func (p *pairRig) allFail(settle time.Duration) {
 		p.tb.Errorf("all links are lost, and there is a carrier\n%s", text(st.Slaves))
 	}
 	for _, name := range pairLinks {
-		p.broken[name] = false
+		p.breaks(name, false, false)
 		p.carrier(name, true)
 	}
 	p.wait(settle)
@@ -428,10 +454,10 @@ func (p *pairRig) leaveAndClose(settle time.Duration) {
 		p.tb.Error(err)
 	}
 	p.links["eth0"].OnWrite(func(stack.PacketBufferList) { p.tb.Error("a released slave is written to") })
-	p.broken["eth0"] = true
+	p.breaks("eth0", true, false)
 	p.wait(settle)
 	p.wantTraffic("after a release")
-	p.broken["eth0"] = false
+	p.breaks("eth0", false, false)
 	p.join("eth0")
 	p.wait(settle)
 	p.wantTraffic("after a new slave")
