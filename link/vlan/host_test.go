@@ -185,7 +185,8 @@ func TestTCPThroughFailover(t *testing.T) {
 		}
 	}
 	for i, h := range hosts {
-		if s := h.trunk.Stats(); s.Truncated+s.Nested+s.UnknownVLAN+s.Short != 0 {
+		// Not UnknownVLAN: the first host announces itself before the second has its devices.
+		if s := h.trunk.Stats(); s.Truncated+s.Nested+s.Short != 0 {
 			t.Errorf("host %d: %+v", i, s)
 		}
 	}
