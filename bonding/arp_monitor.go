@@ -116,17 +116,20 @@ func (b *Bond) runARPMonitor(now instant) {
 	}
 }
 
-// excuse takes time in which the monitor did not run out of the account.
+// excuse takes time in which the monitor did not run out of the account. What
+// came meanwhile, as frames that another goroutine received, is of now, not of a
+// time to come, in which nothing can have been heard.
 func (b *Bond) excuse(late time.Duration) {
 	m := &b.arp
 	b.lookAtEvidence(m.next)
 	m.next, m.half, m.looked = m.next.add(late), 0, m.looked.add(late)
+	later := func(at instant) instant { return min(at.add(late), m.next) }
 	for _, s := range b.slaves {
-		s.lastRx = s.lastRx.add(late)
-		s.lastLinkUp = s.lastLinkUp.add(late)
-		s.evidence.tx.Store(int64(instant(s.evidence.tx.Load()).add(late)))
+		s.lastRx = later(s.lastRx)
+		s.lastLinkUp = later(s.lastLinkUp)
+		s.evidence.tx.Store(int64(later(instant(s.evidence.tx.Load()))))
 		for i := range s.targetRx {
-			s.targetRx[i] = s.targetRx[i].add(late)
+			s.targetRx[i] = later(s.targetRx[i])
 		}
 	}
 }

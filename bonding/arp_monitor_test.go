@@ -566,8 +566,13 @@ func TestARPLateTimer(t *testing.T) {
 		s.UseRoutes(s.routes)
 		s.attach()
 		s.run(1000)
-		for range 5 {
+		for i := range 10 {
 			clock.slept += late
+			if i%2 == 1 { // who receives was awake before the timer was
+				request := probeFrame(macOf("eth0"), ownV4, target1)
+				s.receive("eth0", reply(request, target1))
+				s.receive("eth1", request)
+			}
 			s.run(130)
 		}
 		s.run(1000)
