@@ -28,7 +28,7 @@ func BenchmarkThroughput(b *testing.B) {
 		{"lossy", wire.Impairments{Delay: 5 * time.Millisecond, Loss: 1e-4}},
 	} {
 		for _, control := range []string{"reno", "cubic"} {
-			for _, most := range []int{1 << 20, 4 << 20, 8 << 20, 16 << 20} {
+			for _, most := range []int{1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20} {
 				for _, streams := range []int{1, 4} {
 					name := fmt.Sprintf("%s/%s/buffer=%dMiB/streams=%d", way.name, control, most>>20, streams)
 					b.Run(name, func(b *testing.B) { benchThroughput(b, way.Impairments, control, most, streams) })

@@ -63,10 +63,11 @@ func benchmarkStacks(b *testing.B, x, y *wire.Endpoint, streams int) {
 		})
 	}
 	b.ResetTimer()
+	used := processorTime(b)
 	close(start)
 	wg.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)*float64(streams)*block*8/b.Elapsed().Seconds()/1e9, "Gbit/s")
+	reportRate(b, int64(b.N)*int64(streams)*block, processorTime(b)-used)
 	b.ReportMetric(float64(s.Stats().TCP.Retransmits.Value()), "retransmits")
 	if d := x.Stats().Tx; d != (wire.TxDrops{}) {
 		b.Logf("drops: %+v", d)
