@@ -55,12 +55,13 @@ type BufferSize struct {
 }
 
 // The default buffer sizes. A great Max is good for far links and bad for the
-// caches: with 4, 8 and 16 MiB BenchmarkThroughput had 38, 33 and 30 Gbit/s on
-// one stream on a near link, and 0.8, 1.8 and 3.4 Gbit/s at a round trip of
-// 10 ms.
+// caches. With 2, 4, 8 and 16 MiB two stacks on a near link had 44, 46, 40 and
+// 32 Gbit/s on one stream, 45, 41, 31 and 19 on four (docs/performance.md). At a
+// round trip of 10 ms one stream has 0.8 Gbit/s with 4 MiB, and as many times
+// more as Max is greater. 4 MiB is Linux's net.ipv4.tcp_wmem too.
 var (
-	DefaultSendBuffer    = BufferSize{Min: 4 << 10, Default: 1 << 20, Max: 8 << 20}
-	DefaultReceiveBuffer = BufferSize{Min: 4 << 10, Default: 1 << 20, Max: 8 << 20}
+	DefaultSendBuffer    = BufferSize{Min: 4 << 10, Default: 1 << 20, Max: 4 << 20}
+	DefaultReceiveBuffer = BufferSize{Min: 4 << 10, Default: 1 << 20, Max: 4 << 20}
 )
 
 // HostOptions say how a Host is made. The zero value of each field is its

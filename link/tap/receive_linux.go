@@ -15,6 +15,9 @@ import (
 // receiveBatch is how many frames are delivered together at most.
 const receiveBatch = 32
 
+// reserveSize is how much memory a receiver keeps for frames to come.
+const reserveSize = 2 << 20
+
 // errorPause is how long a receiver waits after an error, so that one that
 // stays does not keep a processor busy.
 var errorPause = unix.NsecToTimespec(1e6)
@@ -38,6 +41,8 @@ type batchCounts struct {
 // run receives until the queue is to end, or the device is gone.
 func (r *receiver) run() {
 	defer r.endpoint.receivers.Done()
+	r.views.Reserve = vnet.NewReserve(reserveSize)
+	defer r.views.Reserve.Release()
 	defer r.views.Release()
 	for !r.queue.ending.Load() {
 		switch errno := r.receive(); errno {
