@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,11 +28,14 @@ import (
 // both are the pairs of kinds that a bond of two slaves can have.
 var both = [][2]string{{"packet", "packet"}, {"fdbased", "packet"}, {"packet", "fdbased"}, {"fdbased", "fdbased"}}
 
+// withXDP are those with AF_XDP.
+var withXDP = [][2]string{{"xdp", "packet"}, {"xdp", "xdp"}}
+
 // checkGoroutinesOf is linktest.CheckGoroutines, but for gVisor's fdbased, whose
 // own goroutines outlive it.
 func checkGoroutinesOf(t *testing.T, kinds [2]string) {
 	t.Helper()
-	if kinds == both[0] {
+	if !slices.Contains(kinds[:], "fdbased") {
 		linktest.CheckGoroutines(t)
 	}
 }
@@ -40,7 +44,7 @@ func checkGoroutinesOf(t *testing.T, kinds [2]string) {
 // what it sends has partial checksums (A26).
 func TestDownloadFromKernel(t *testing.T) {
 	const size = 10 << 20
-	for _, kinds := range both {
+	for _, kinds := range append(slices.Clone(both), withXDP...) {
 		t.Run(kinds[0]+" and "+kinds[1], func(t *testing.T) {
 			checkGoroutinesOf(t, kinds)
 			l := newLAN(t)

@@ -21,7 +21,8 @@ interfaces stay the host's: the stack is beside the host's own, with addresses o
 its own. It needs Linux, and the right to open packet sockets (root, or
 CAP_NET_RAW and CAP_NET_ADMIN).
 
-KIND is packet (the default) or fdbased, gVisor's own endpoint; only the first
+KIND is packet (the default), xdp (AF_XDP: the host sees no more what the slave
+takes; it needs CAP_BPF too), or fdbased, gVisor's own endpoint; only the first
 colon separates it from the NAME. A slave that is not there does not stop the
 rest: it joins when it appears.
 

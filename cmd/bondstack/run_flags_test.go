@@ -13,7 +13,7 @@ func TestRunFlagFaults(t *testing.T) {
 		args []string // beside the good ones
 		want []string
 	}{
-		{[]string{"--slave", "tun:eth1"}, []string{`--slave: "tun:eth1"`, `unknown kind "tun"`, "fdbased, packet"}},
+		{[]string{"--slave", "tun:eth1"}, []string{`--slave: "tun:eth1"`, `unknown kind "tun"`, "fdbased, packet, xdp"}},
 		{[]string{"--slave", "packet:"}, []string{`--slave: "packet:"`, "0 bytes", "1 to 15"}},
 		{[]string{"--slave", "sixteen-letters-"}, []string{"--slave", "sixteen-letters-", "16 bytes", "1 to 15"}},
 		{[]string{"--slave", "fdbased:eth0"}, []string{`--slave: "fdbased:eth0"`, "given twice"}},
@@ -122,5 +122,13 @@ func TestFdbasedRefusesLinkOptions(t *testing.T) {
 		if _, _, err := openFdbased("eth9", o); err == nil || !strings.Contains(err.Error(), "fdbased:eth9: "+flag+" is for slaves of kind packet") {
 			t.Errorf("openFdbased() with %s = %v", flag, err)
 		}
+	}
+}
+
+// So is what xdp cannot do.
+func TestXDPRefusesLinkOptions(t *testing.T) {
+	_, _, err := openXDP("eth9", linkOptions{hardwareAddress: true})
+	if err == nil || !strings.Contains(err.Error(), "xdp:eth9: --hardware-address is for slaves of kind packet") {
+		t.Errorf("openXDP() with --hardware-address = %v", err)
 	}
 }

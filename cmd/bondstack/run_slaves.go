@@ -13,6 +13,7 @@ import (
 
 	"bondstack/bonding"
 	"bondstack/link/packet"
+	"bondstack/link/xdp"
 
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -35,6 +36,7 @@ type openFunc func(name string, o linkOptions) (ep netstack.LinkEndpoint, warnin
 var linkKinds = map[string]openFunc{
 	"packet":  openPacket,
 	"fdbased": openFdbased,
+	"xdp":     openXDP,
 }
 
 const defaultKind = "packet"
@@ -62,6 +64,23 @@ func openFdbased(name string, o linkOptions) (netstack.LinkEndpoint, []string, e
 		return nil, nil, err
 	}
 	return ep, nil, nil
+}
+
+// openXDP opens a slave by AF_XDP. What it takes the host does not see: all frames
+// with --exclusive, else those for groups and for the slave's addresses.
+func openXDP(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
+	if o.hardwareAddress {
+		return nil, nil, fmt.Errorf("xdp:%s: --hardware-address is for slaves of kind packet", name)
+	}
+	options := xdp.Options{Share: xdp.ShareOthers}
+	if o.exclusive {
+		options.Share = xdp.ShareNone
+	}
+	ep, err := xdp.New(name, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ep, ep.Warnings(), nil
 }
 
 // parseSlave reads [KIND:]NAME.
