@@ -271,8 +271,8 @@ func (e *Endpoint) Stats() Stats {
 // sockets are kept open by the caller.
 func (e *Endpoint) countKernelDrops(sockets []*socket) {
 	for _, s := range sockets {
-		ringFull, noPlace := s.kernelDrops()
-		e.stats.rx.ringFull.Add(ringFull)
-		e.stats.rx.kernel.Add(noPlace)
+		d := s.kernelDrops()
+		e.stats.rx.ringFull.Add(d.ringFull + d.noPlace)
+		e.stats.rx.kernel.Add(d.other)
 	}
 }

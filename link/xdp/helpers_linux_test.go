@@ -269,6 +269,16 @@ func (p *pair) flood(size int) (stop func()) {
 	return sync.OnceFunc(func() { close(end); wg.Wait(); c.Close() })
 }
 
+// acquaint has a stack know the peer's hardware address: packets that wait for it
+// when their NIC is removed can stay in gVisor for ever.
+func (p *pair) acquaint(s *stack.Stack) {
+	p.t.Helper()
+	peer := tcpip.LinkAddress(p.peer.HardwareAddress("veth1"))
+	if err := s.AddStaticNeighbor(1, ipv4.ProtocolNumber, address(peerV4), peer); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
 // eventually waits until f is true.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()

@@ -146,6 +146,7 @@ func TestRemoveNICUnderLoad(t *testing.T) {
 	p := newPair(t, 4)
 	e := p.open(Options{})
 	s := newHost(t, e)
+	p.acquaint(s)
 	stop := p.flood(64)
 	defer stop()
 	eventually(t, "frames", func() bool { return e.Stats().RXPackets > 0 })

@@ -12,9 +12,9 @@ import (
 const (
 	// MinRing and MaxRing bound Options.Ring.
 	MinRing, MaxRing = 64, 32768
-	// DefaultRing holds what arrives in some milliseconds at a million frames a
-	// second.
-	DefaultRing = 2048
+	// DefaultRing holds what arrives in 4 ms at a million frames a second: a
+	// receiver may have to wait that long for a processor.
+	DefaultRing = 4096
 	// DefaultPollInterval is how often the carrier is looked at while frames
 	// flow: the kernel may hold its own news of it back for a second.
 	DefaultPollInterval = 2 * time.Millisecond
@@ -99,9 +99,10 @@ type Options struct {
 	Mode Mode
 	// Share is what the host's own stack gets.
 	Share Share
-	// Ring is how many received frames each queue holds, and as many to send: a
-	// power of two from MinRing to MaxRing; 0 means DefaultRing. A frame takes
-	// 2048 bytes where the MTU is at most 1770, else 4096.
+	// Ring is how many received frames each queue holds, beside a quarter as
+	// many to send: a power of two from MinRing to MaxRing; 0 means DefaultRing. A
+	// frame takes 2048 bytes where the MTU is at most 1770, else 4096: by default
+	// 10 MiB a queue, or 20.
 	Ring int
 	// RefusePartial drops received frames whose checksum is partial.
 	RefusePartial bool
@@ -151,6 +152,6 @@ type Info struct {
 	// send.
 	Queues, TransmitQueues int
 	// Frame is the size in bytes of a frame's place in memory, and Ring the
-	// number of places each socket has to receive, and as many to send.
+	// number of places that each socket has to receive.
 	Frame, Ring int
 }

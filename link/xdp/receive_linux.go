@@ -1,6 +1,7 @@
 package xdp
 
 import (
+	"runtime"
 	"sync"
 
 	"bondstack/link/internal/kernel"
@@ -46,7 +47,10 @@ func (r *receiver) run(wg *sync.WaitGroup) {
 	for !r.socket.ending.Load() {
 		n := min(r.socket.received.filled(), receiveBatch)
 		if n == 0 {
-			r.wait()
+			// Frames that come while others have the processor need no call.
+			if runtime.Gosched(); r.socket.received.filled() == 0 {
+				r.wait()
+			}
 			continue
 		}
 		r.dispatch(n)

@@ -11,8 +11,7 @@ import (
 )
 
 // socket is one AF_XDP socket on one queue of an interface, with memory of its
-// own: the first half of the places is for received frames, the other for those
-// to send.
+// own: the first places are for received frames, the others for those to send.
 type socket struct {
 	fd int
 	// wakeup is an eventfd: readable when the receiver is to end or to look at
@@ -51,13 +50,18 @@ type socket struct {
 	counted   unix.XDPStatistics
 }
 
+// sendShare is what part of the places is beside them to send from: a sender
+// has the kernel take its frames at once.
+const sendShare = 4
+
 // pages are where the rings of a socket are mapped.
 var pages = struct{ received, send, fill, completed int64 }{
 	unix.XDP_PGOFF_RX_RING, unix.XDP_PGOFF_TX_RING,
 	unix.XDP_UMEM_PGOFF_FILL_RING, unix.XDP_UMEM_PGOFF_COMPLETION_RING,
 }
 
-// newSocket makes a socket that is bound to nothing.
+// newSocket makes a socket that is bound to nothing, with n places to receive
+// into.
 func newSocket(frame, n int) (*socket, error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -67,53 +71,59 @@ func newSocket(frame, n int) (*socket, error) {
 		return nil, fmt.Errorf("open an AF_XDP socket: %w", err)
 	}
 	s := &socket{fd: fd, wakeup: -1, frame: frame}
-	if err := s.prepare(n); err != nil {
+	if err := s.prepare(n, n/sendShare); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// prepare makes the memory and the rings.
-func (s *socket) prepare(n int) (err error) {
+// prepare makes the memory and the rings, n places to receive into and m to send
+// from.
+func (s *socket) prepare(n, m int) (err error) {
 	if s.wakeup, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return fmt.Errorf("open an eventfd: %w", err)
 	}
-	s.memory, err = unix.Mmap(-1, 0, 2*n*s.frame, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	size := (n + m) * s.frame
+	s.memory, err = unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
-		return fmt.Errorf("allocate %d bytes for frames: %w", 2*n*s.frame, err)
+		return fmt.Errorf("allocate %d bytes for frames: %w", size, err)
 	}
 	if err := registerMemory(s.fd, s.memory, s.frame); err != nil {
-		return fmt.Errorf("register %d bytes for frames (net.core and RLIMIT_MEMLOCK may limit them): %w", len(s.memory), err)
+		return fmt.Errorf("register %d bytes for frames (RLIMIT_MEMLOCK may limit them): %w", size, err)
 	}
-	for _, option := range []int{unix.XDP_UMEM_FILL_RING, unix.XDP_UMEM_COMPLETION_RING, unix.XDP_RX_RING, unix.XDP_TX_RING} {
-		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, option, n); err != nil {
-			return fmt.Errorf("make a ring of %d: %w", n, err)
+	for _, r := range []struct{ option, size int }{
+		{unix.XDP_UMEM_FILL_RING, n}, {unix.XDP_UMEM_COMPLETION_RING, m}, {unix.XDP_RX_RING, n}, {unix.XDP_TX_RING, m},
+	} {
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_XDP, r.option, r.size); err != nil {
+			return fmt.Errorf("make a ring of %d: %w", r.size, err)
 		}
 	}
-	if err := s.mapRings(n); err != nil {
+	if err := s.mapRings(n, m); err != nil {
 		return err
 	}
-	s.free = make([]uint64, 0, n)
 	for i := range n {
 		*s.fill.at(uint32(i)) = uint64(i * s.frame)
-		s.free = append(s.free, uint64((n+i)*s.frame))
 	}
 	s.fill.publish(n)
+	s.free = make([]uint64, 0, m)
+	for i := range m {
+		s.free = append(s.free, uint64((n+i)*s.frame))
+	}
 	return nil
 }
 
-// mapRings maps the four rings of n entries.
-func (s *socket) mapRings(n int) error {
+// mapRings maps the four rings.
+func (s *socket) mapRings(n, m int) error {
 	at, err := option[unix.XDPMmapOffsets](s.fd, unix.XDP_MMAP_OFFSETS)
 	if err != nil {
 		return fmt.Errorf("ask where the rings are: %w", err)
 	}
 	var errs [4]error
 	s.received, errs[0] = mapRing[unix.XDPDesc](s.fd, n, pages.received, at.Rx)
-	s.send, errs[1] = mapRing[unix.XDPDesc](s.fd, n, pages.send, at.Tx)
+	s.send, errs[1] = mapRing[unix.XDPDesc](s.fd, m, pages.send, at.Tx)
 	s.fill, errs[2] = mapRing[uint64](s.fd, n, pages.fill, at.Fr)
-	s.completed, errs[3] = mapRing[uint64](s.fd, n, pages.completed, at.Cr)
+	s.completed, errs[3] = mapRing[uint64](s.fd, m, pages.completed, at.Cr)
 	return errors.Join(errs[:]...)
 }
 
@@ -159,18 +169,32 @@ func (s *socket) bind(index int32, queue int, mode Mode) error {
 // sendBudget is how many frames the kernel sends in one call.
 const sendBudget = 256
 
-// kernelDrops returns how many frames the kernel dropped since it was last
-// asked: for a full ring, and for want of a place that is long enough.
-func (s *socket) kernelDrops() (ringFull, noPlace uint64) {
+// kernelDrops are frames that the kernel dropped.
+type kernelDrops struct {
+	// ringFull: the receiver had not looked at those before. noPlace: the fill
+	// ring was empty, which is the same but for when it is seen. other: they were
+	// longer than a place; with zero-copy, for want of a place too.
+	ringFull, noPlace, other uint64
+}
+
+// kernelDrops returns what the kernel dropped since it was last asked.
+func (s *socket) kernelDrops() kernelDrops {
 	s.countedMu.Lock()
 	defer s.countedMu.Unlock()
 	now, err := option[unix.XDPStatistics](s.fd, unix.XDP_STATISTICS)
 	if err != nil {
-		return 0, 0
+		return kernelDrops{}
 	}
 	last := s.counted
 	s.counted = now
-	return now.Rx_ring_full - last.Rx_ring_full, now.Rx_dropped - last.Rx_dropped
+	d := kernelDrops{ringFull: now.Rx_ring_full - last.Rx_ring_full, other: now.Rx_dropped - last.Rx_dropped}
+	if !s.zeroCopy {
+		// In copy mode each frame for which there is no place counts in both; a
+		// device with zero-copy counts how often it looked in vain.
+		d.noPlace = min(d.other, now.Rx_fill_ring_empty_descs-last.Rx_fill_ring_empty_descs)
+		d.other -= d.noPlace
+	}
+	return d
 }
 
 // end has the socket's receiver end.

@@ -37,11 +37,11 @@ type Stats struct {
 	RXDroppedMalformed uint64
 	// RXDroppedUnattached counts frames that came while nothing was attached.
 	RXDroppedUnattached uint64
-	// RXDroppedRingFull counts frames that the kernel dropped since a ring was
-	// full of frames that nobody had looked at yet.
+	// RXDroppedRingFull counts frames that the kernel dropped since all places
+	// held frames that the receiver had not looked at yet.
 	RXDroppedRingFull uint64
 	// RXDroppedKernel counts frames that the kernel dropped since they were
-	// longer than their place, or no place was free.
+	// longer than a place; with zero-copy also where no place was free.
 	RXDroppedKernel uint64
 
 	// Reopened counts how often the sockets were opened anew on an interface

@@ -15,6 +15,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // modes are those that a veth pair has.
@@ -80,7 +81,7 @@ func TestManyFlows(t *testing.T) {
 	if info := e.Info(); info.Queues != 4 || info.TransmitQueues != 4 || info.Mode != ModeCopy || info.Reason == "" {
 		t.Errorf("Info() = %+v, want 4 queues in copy mode with a reason", info)
 	}
-	flows(t, p, e, 64, 40)
+	newFlows(t, p, e).run(64, 40)
 	e.openMu.RLock()
 	defer e.openMu.RUnlock()
 	for i, s := range e.open.sockets {
@@ -90,8 +91,29 @@ func TestManyFlows(t *testing.T) {
 	}
 }
 
-// flows runs flows of rounds datagrams each.
-func flows(t testing.TB, p *pair, e *Endpoint, n, rounds int) {
+// BenchmarkFlows is TestManyFlows for as long as -benchtime says.
+func BenchmarkFlows(b *testing.B) {
+	p := newPair(b, 4)
+	e := p.open(Options{})
+	f := newFlows(b, p, e)
+	for b.Loop() {
+		f.run(64, 100)
+	}
+	b.ReportMetric(float64(64*100*b.N)/b.Elapsed().Seconds(), "datagrams/s")
+	b.Logf("%+v", e.Stats())
+}
+
+// flows are between a stack on an endpoint and the peer's kernel, which sends
+// back what it receives.
+type flows struct {
+	t  testing.TB
+	e  *Endpoint
+	s  *stack.Stack
+	to tcpip.FullAddress
+}
+
+// newFlows makes the stack and has the peer send back.
+func newFlows(t testing.TB, p *pair, e *Endpoint) *flows {
 	t.Helper()
 	var echo net.PacketConn
 	p.peer.Do(func() {
@@ -100,7 +122,7 @@ func flows(t testing.TB, p *pair, e *Endpoint, n, rounds int) {
 			t.Fatal(err)
 		}
 	})
-	defer echo.Close()
+	t.Cleanup(func() { echo.Close() })
 	go func() {
 		b := make([]byte, 4096)
 		for {
@@ -111,12 +133,18 @@ func flows(t testing.TB, p *pair, e *Endpoint, n, rounds int) {
 			echo.WriteTo(b[:n], from)
 		}
 	}()
-	s := newHost(t, e)
 	to := tcpip.FullAddress{NIC: 1, Addr: address(peerV4), Port: uint16(echo.LocalAddr().(*net.UDPAddr).Port)}
+	return &flows{t: t, e: e, s: newHost(t, e), to: to}
+}
+
+// run runs n flows of rounds datagrams each.
+func (f *flows) run(n, rounds int) {
+	t, e := f.t, f.e
+	t.Helper()
 	var wg sync.WaitGroup
 	for flow := range n {
 		wg.Go(func() {
-			c, err := gonet.DialUDP(s, nil, &to, ipv4.ProtocolNumber)
+			c, err := gonet.DialUDP(f.s, nil, &f.to, ipv4.ProtocolNumber)
 			if err != nil {
 				t.Errorf("flow %d: %v", flow, err)
 				return
@@ -161,6 +189,7 @@ func TestPartialChecksums(t *testing.T) {
 			p.peer.Run("ethtool", "-K", "veth1", "tx", c.peer)
 			e := p.open(Options{RefusePartial: c.refuse})
 			s := newHost(t, e)
+			p.acquaint(s)
 			conn, err := gonet.DialUDP(s, &tcpip.FullAddress{NIC: 1, Addr: address(stackV4), Port: 9}, nil, ipv4.ProtocolNumber)
 			if err != nil {
 				t.Fatal(err)

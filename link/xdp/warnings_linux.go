@@ -32,7 +32,7 @@ func (e *Endpoint) Warnings() []string {
 			"have that kernel make its checksums (ethtool -K PEER tx off)", stats.RXPartialChecksum, deed)
 	}
 	if stats.RXDroppedKernel > 0 {
-		say("the kernel dropped %d received frames that were longer than their place or found none free", stats.RXDroppedKernel)
+		say("the kernel dropped %d received frames that were longer than their place", stats.RXDroppedKernel)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
