@@ -1,11 +1,8 @@
-//go:build unix
-
 package wire_test
 
 import (
 	"fmt"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 	"unsafe"
@@ -116,13 +113,4 @@ func (*copyCounter) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.Packet
 func reportRate(b *testing.B, bytes int64, used time.Duration) {
 	b.ReportMetric(float64(bytes)*8/b.Elapsed().Seconds()/1e9, "Gbit/s")
 	b.ReportMetric(used.Seconds()/float64(bytes)*1e12, "CPU-ms/GB")
-}
-
-// processorTime returns what the process has used.
-func processorTime(b *testing.B) time.Duration {
-	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
