@@ -93,7 +93,7 @@ func runBench(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	streams := fs.Int("streams", 4, "how many `N` TCP connections send at once")
 	duration := fs.Duration("duration", 2*time.Second, "how long `D` one round lasts")
 	rounds := fs.Int("rounds", 5, "how many `N` rounds, each of bare and bond")
-	hash := fs.String("hash", "layer3+4", "`P`, the xmit_hash_policy of balance-xor and 802.3ad")
+	hash := fs.String("hash", "layer3+4", "`P`, the xmit_hash_policy of balance-xor, 802.3ad and balance-tlb")
 	rate := fs.String("rate", "0", "limit each link to `R` bit/s, such as 1G or 100M; 0 is no limit")
 	shape := fs.String("shape", "", shapeHelp)
 	gso := fs.Bool("gso", true, "let links carry packets of 64 KiB whole")

@@ -17,8 +17,9 @@ const hashHelp = `
 Usage: bondstack hash --policy P --slaves N [--via raw|vlan] [--explain] {--frame HEX | --in FILE}
 
 Prints the slave, counted from 0, by which a bond with xmit_hash_policy P and N
-usable slaves sends a frame in the modes balance-xor and 802.3ad. P is layer2,
-layer2+3, layer3+4, encap2+3, encap3+4 or vlan+srcmac.
+usable slaves sends a frame in the modes balance-xor and 802.3ad, and in
+balance-tlb and balance-alb with tlb_dynamic_lb off. P is layer2, layer2+3,
+layer3+4, encap2+3, encap3+4 or vlan+srcmac.
 
 A frame is given in hex, from its destination MAC on, without FCS, VLAN tags
 included. FILE (- is the standard input) holds one JSON object a line with a
