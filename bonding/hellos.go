@@ -138,7 +138,10 @@ func (h *hellos) syncPorts(now instant) {
 			h.monitor.AddPort(at, id, h.bond.options.Rand()|1)
 		}
 		p.source = h.bond.helloSource(s, p.random)
-		h.monitor.SetLink(at, id, !s.disabled && (s.state.Usable() || s.link != linkDown))
+		// Another monitor takes its time to give up a link without a carrier. On
+		// their own, hellos know at once that nothing can be heard there.
+		waits := s.link != linkDown && h.bond.config.period() != 0
+		h.monitor.SetLink(at, id, !s.disabled && (s.state.Usable() || waits))
 	}
 	h.sendLater()
 }

@@ -429,9 +429,7 @@ func (p *pairRig) allFail(settle time.Duration) {
 		p.carrier(name, false)
 	}
 	p.wait(settle)
-	// Probes that miss the peer on all links take it for dead.
-	monitored := !p.has("miimon", "0") || !p.has("arp_interval", "0") && !(p.has("monitor_rule", "all") && !p.has("probe_interval", "0"))
-	if st := p.Status(); monitored && st.Carrier {
+	if st := p.Status(); noticesCarrier(p) && st.Carrier {
 		p.tb.Errorf("all links are lost, and there is a carrier\n%s", text(st.Slaves))
 	}
 	for _, name := range pairLinks {
@@ -534,5 +532,25 @@ func TestGoneWithoutItsMonitor(t *testing.T) {
 		p.links["eth0"].Fail(nil)
 		p.wait(5 * time.Second)
 		p.wantMII(off+": well again", "up,up,up")
+	}
+}
+
+// With the probes as the only monitor, a bond whose links have all lost their
+// carrier has none either: that is no dead peer.
+func TestProbesAloneWithoutCarrier(t *testing.T) {
+	r := newHelloPair(t, bonding.Options{Mode: bonding.BalanceXOR, MIIMon: -1, ProbeInterval: 10 * time.Millisecond}, 2)
+	for _, end := range r.ends[0] {
+		end.SetCarrier(false)
+	}
+	run(r.clock, 50*time.Millisecond)
+	if st := r.bonds[0].Status(); st.Carrier {
+		t.Errorf("a carrier with slaves %s", text(st.Slaves))
+	}
+	for _, end := range r.ends[0] {
+		end.SetCarrier(true)
+	}
+	run(r.clock, 200*time.Millisecond)
+	if st := r.bonds[0].Status(); !st.Carrier || st.Slaves[0].MIIStatus != "up" || st.Slaves[1].MIIStatus != "up" {
+		t.Errorf("all is well, and the slaves are %s", text(st.Slaves))
 	}
 }
