@@ -272,6 +272,55 @@ func TestTapBesideItsSlaves(t *testing.T) {
 	}
 }
 
+// The device is a port of a kernel's bridge: a host behind it is heard, and the
+// far switch learns where it is after a failover, though it says nothing.
+func TestTapBehindBridge(t *testing.T) {
+	if _, err := exec.LookPath("bridge"); err != nil {
+		t.Skip("needs root and the tool bridge: ", err)
+	}
+	linktest.CheckGoroutines(t)
+	l := newTapLAN(t)
+	i := l.tap("--mode", "active-backup", "-o", "miimon=20", "-o", "num_grat_arp=50")
+	guest := netnstest.New(t)
+	netnstest.Veth(t, guest, "eth0", l.box, "guest0")
+	l.box.Run("ip", "address", "flush", "dev", "bond0")
+	l.box.Bridge("br1", "bond0", "guest0")
+	guest.AddAddress("eth0", "10.9.0.50/24")
+	guest.Run("ping", "-n", "-i", "0.01", "-c", "5", "10.9.0.1")
+	mac := guest.HardwareAddress("eth0").String()
+	guest.Down("eth0") // from here on it says nothing
+	for _, c := range []struct{ cut, port string }{{"p0", "p1"}, {"p1", "p0"}} {
+		l.far.Down(c.cut)
+		i.await("failover", func(st instanceStatus) bool { return peer(st.ActiveSlave) == c.port })
+		eventually(t, "the far bridge knows that the guest is behind "+c.port, func() bool {
+			return strings.Contains(l.far.Run("bridge", "fdb", "show", "br", "br0"), mac+" dev "+c.port+" ")
+		})
+		l.far.Up(c.cut)
+		i.await("both up", func(st instanceStatus) bool { return st.up("s0", "s1") })
+	}
+}
+
+// A bond whose slaves are not there yet has a device, without a carrier until one
+// comes.
+func TestTapSlavesComeLater(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	l := newTapLAN(t)
+	i := launchTap(t, l.kinds(), l.box, append([]string{"--slave", "s7", "--mode", "active-backup"}, lanAddresses...)...)
+	eventually(t, "the instance answers", func() bool {
+		select {
+		case <-i.ended:
+			t.Fatalf("tap = %v", i.err)
+		default:
+		}
+		_, err := askStatus(i.socket)
+		return err == nil
+	})
+	l.shows("NO-CARRIER")
+	l.plug(7)
+	l.shows("LOWER_UP", l.near.HardwareAddress("s7").String())
+	l.box.Run("ping", "-n", "-i", "0.01", "-c", "3", "10.9.0.1")
+}
+
 // Each failure says what is wrong and what helps.
 func TestTapFailures(t *testing.T) {
 	linktest.CheckGoroutines(t)

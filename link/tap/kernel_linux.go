@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -270,7 +271,7 @@ func (e *Endpoint) SetCarrier(on bool) error {
 }
 
 // SetSpeed sets the speed in Mbit/s (link.SpeedUnknown) and the duplex mode that
-// the kernel's end shows.
+// the kernel's end shows. A kernel that keeps none (before Linux 5.0) shows its own.
 func (e *Endpoint) SetSpeed(speed uint32, duplex link.Duplex) error {
 	a := e.device.attributes() // its name may be another now
 	d := &e.device
@@ -279,7 +280,7 @@ func (e *Endpoint) SetSpeed(speed uint32, duplex link.Duplex) error {
 	if a == nil || d.ask < 0 {
 		return fmt.Errorf("tap: device %q: set the speed: %w", e.name, os.ErrClosed)
 	}
-	if err := ethtool.SetSpeed(d.ask, a.Name, speed, duplex); err != nil {
+	if err := ethtool.SetSpeed(d.ask, a.Name, speed, duplex); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 		return fmt.Errorf("tap: %w", err)
 	}
 	d.mu.Lock()

@@ -82,7 +82,7 @@ func New(device Device, below stack.LinkEndpoint, o Options) (*Bridge, error) {
 		o.Clock = tcpip.NewStdClock()
 	}
 	b := &Bridge{device: device, below: below, log: o.Logger, seen: newSeenTable(o.Clock)}
-	b.shown.state = link.State{Carrier: true, Speed: link.SpeedUnknown, Duplex: link.DuplexUnknown} // as devices are made
+	b.shown.state = link.State{Carrier: true} // as devices are made; their speed is made up
 	if device.IsAttached() || below.IsAttached() {
 		return nil, errors.New("bridge: the device or the link is attached to something else")
 	}
