@@ -43,6 +43,19 @@ func TestTagsStayInTheFrame(t *testing.T) {
 	}
 }
 
+// Where the interface takes tags out, or says that it may, there is a warning.
+func TestWarningOfTags(t *testing.T) {
+	p := newPair(t, 1)
+	e := p.open(Options{})
+	for _, on := range []bool{true, false, true} {
+		p.near.Run("ethtool", "-K", "veth0", "rxvlan", map[bool]string{true: "on", false: "off"}[on])
+		said := strings.Contains(strings.Join(e.Warnings(), "\n"), "ethtool -K veth0 rxvlan off")
+		if said != on {
+			t.Errorf("with rxvlan %v: Warnings() = %q", on, e.Warnings())
+		}
+	}
+}
+
 // tagged puts an 802.1Q tag into a frame.
 func tagged(frame []byte, id byte) []byte {
 	b := append(append([]byte{}, frame[:12]...), 0x81, 0, 0, id)

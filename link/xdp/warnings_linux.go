@@ -4,7 +4,7 @@ import "fmt"
 
 // Warnings returns what an operator should know about the endpoint at this
 // moment, a sentence each, or nothing: which mode is in force and why it is not
-// a better one, that a peer sends partial checksums or frames that are too long,
+// a better one, that VLAN tags may be lost, that a peer sends partial checksums or frames that are too long,
 // why an interface that is there could not be opened.
 func (e *Endpoint) Warnings() []string {
 	var warnings []string
@@ -18,6 +18,10 @@ func (e *Endpoint) Warnings() []string {
 	if info.Mode == ModeGeneric {
 		say("in generic mode frames that were merged before they come here are lost: turn that off where they come from "+
 			"(ethtool -K %s gro off lro off; for a veth pair ethtool -K PEER tso off gso off)", e.name)
+	}
+	if info.Index != 0 && e.ns.TakesTagsOut(e.name) {
+		say("it may take VLAN tags out of received frames, and XDP does not show them: where there are tags, turn that off "+
+			"(ethtool -K %s rxvlan off; for a veth pair also ethtool -K PEER txvlan off)", e.name)
 	}
 	if mtu := e.interfaceMTU.Load(); info.Index != 0 && mtu > e.frameMTU.Load() {
 		say("its MTU is %d, of which this link can do %d: longer frames that are received are lost (ip link set dev %s mtu %d)",

@@ -102,3 +102,11 @@ func (n *Namespace) Channels(name string) (receive, transmit int, known bool) {
 	}
 	return ethtool.Channels(n.ask, name)
 }
+
+// TakesTagsOut asks the kernel whether the interface of a name may take the VLAN
+// tag out of a frame that it receives.
+func (n *Namespace) TakesTagsOut(name string) bool {
+	n.askMu.RLock()
+	defer n.askMu.RUnlock()
+	return n.ask >= 0 && ethtool.TakesTagsOut(n.ask, name)
+}
