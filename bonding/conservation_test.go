@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"bondstack/bonding"
@@ -17,7 +18,9 @@ import (
 // account is the sum of what was offered to a bond and what became of it.
 type account struct {
 	offered, returned, copies, written uint64
-	learning, taught                   uint64 // learning packets that were tried, and that went out
+	taught                             uint64 // learning packets that went out
+	// learning counts those that were tried. Timers of one moment run at once.
+	learning atomic.Uint64
 }
 
 // No frame is lost silently: what slaves were given and what was dropped by
@@ -34,7 +37,7 @@ func TestFramesAreConserved(t *testing.T) {
 				for _, l := range r.links {
 					l.OnWrite(func(list stack.PacketBufferList) {
 						if list.Len() == 1 && isLearning(list.AsSlice()[0].LinkHeader().Slice()) {
-							sum.learning++
+							sum.learning.Add(1)
 						}
 					})
 				}
@@ -56,7 +59,7 @@ func TestFramesAreConserved(t *testing.T) {
 					}
 				}
 				c := r.Status().Counters
-				if sum.copies+sum.learning != c.TxPackets+c.TxDropped || c.TxPackets != sum.written+sum.taught {
+				if sum.copies+sum.learning.Load() != c.TxPackets+c.TxDropped || c.TxPackets != sum.written+sum.taught {
 					t.Errorf("%d frames offered (%d copies), %d written to slaves, %d counted as sent, dropped %v",
 						sum.offered, sum.copies, sum.written, c.TxPackets, c.Drops)
 				}
