@@ -38,8 +38,8 @@ func TestTCPBothWays(t *testing.T) {
 	}
 }
 
-// exchange pings by TCP: the peer's kernel sends back what the stack sent, and
-// every byte is compared.
+// exchange has the peer's kernel send back what the stack sent by TCP, compares
+// every byte, and has the peer ping the stack.
 func exchange(t *testing.T, p *pair, e *Endpoint, ip string) {
 	t.Helper()
 	var l net.Listener
@@ -67,6 +67,10 @@ func exchange(t *testing.T, p *pair, e *Endpoint, ip string) {
 	}
 	if !bytes.Equal(sent.Sum(nil), got.Sum(nil)) {
 		t.Error("what came back differs from what was sent")
+	}
+	pinged := map[string]string{peerV4: stackV4, peerV6: stackV6}[ip]
+	if out := p.peer.Run("ping", "-n", "-c", "5", "-i", "0.01", pinged); !strings.Contains(out, " 5 received,") || strings.Contains(out, "DUP!") {
+		t.Errorf("ping: %s", out)
 	}
 	if st := e.Stats(); st.RXDroppedChecksum+st.RXDroppedMalformed+st.TXDroppedInvalid != 0 {
 		t.Errorf("drops that should not be: %+v", st)
