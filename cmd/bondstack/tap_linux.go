@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"bondstack/link/packet"
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
 )
@@ -96,10 +97,11 @@ func (s *tapSettings) newDevice() (*tap.Endpoint, error) {
 	return device, err
 }
 
-// explain adds the way out where the slaves' exclusion, which nobody asked for,
-// is what failed.
+// explain adds the way out where the exclusion of the host's own stack, which
+// nobody asked for, may be what failed.
 func (s *tapSettings) explain(err error) error {
-	if s.netns == "" && s.link.exclusive {
+	refused := errors.Is(err, packet.ErrNotSupported) || errors.Is(err, os.ErrPermission)
+	if s.netns == "" && s.link.exclusive && refused {
 		return fmt.Errorf("%w (frames of the slaves are kept from the host's own stack; --exclusive=false does without, --netns needs none)", err)
 	}
 	return err
