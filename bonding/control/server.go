@@ -188,8 +188,11 @@ func (s *Server) back(why string) error {
 	s.pending = nil
 	p.timer.Stop()
 	err := p.applied.Revert()
-	for _, ep := range p.applied.Added() {
-		s.options.Left(ep)
+	s.left(p.applied.Added())
+	for _, ep := range p.applied.Removed() {
+		if !ep.IsAttached() { // it could not come back
+			s.options.Left(ep)
+		}
 	}
 	s.options.Logger.Warn("a change is taken back", "bond", s.bond.Name(), "id", p.ID, "why", why)
 	if err != nil {

@@ -154,7 +154,7 @@ func (s *bondSettings) splitOptions() (forBond, forSlaves map[string]string) {
 type opened struct {
 	bond    *bonding.Bond
 	joiner  *joiner
-	control *control
+	control *controlSocket
 }
 
 // open makes the bond. What it returns without an error has to be closed.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"bondstack/bonding"
+	"bondstack/bonding/control"
 	"bondstack/stack"
 )
 
@@ -74,16 +75,17 @@ func defaultSocket() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("bondstack-%d", os.Getuid()), "control")
 }
 
-// control is the control socket: HTTP on a unix socket that only its owner can
-// open. It answers questions; it changes nothing.
-type control struct {
+// controlSocket is the control socket: HTTP on a unix socket that only its owner can
+// open. It answers questions, and makes changes by package control.
+type controlSocket struct {
 	listener net.Listener
 	server   *http.Server
+	changes  *control.Server
 }
 
 // listenControl takes the socket. Where another instance has it the error says
 // which; a socket that nobody listens on is replaced.
-func listenControl(path string) (*control, error) {
+func listenControl(path string) (*controlSocket, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
@@ -107,7 +109,7 @@ func listenControl(path string) (*control, error) {
 		l.Close()
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	return &control{listener: l}, nil
+	return &controlSocket{listener: l}, nil
 }
 
 // removeStale removes a socket that nobody listens on.
@@ -132,7 +134,7 @@ func removeStale(path string) error {
 }
 
 // serve begins to answer.
-func (c *control) serve(r *runState) {
+func (c *controlSocket) serve(r *runState) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -147,15 +149,17 @@ func (c *control) serve(r *runState) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(r.explainLACP())
 	})
-	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: controlTimeout, ReadTimeout: controlTimeout,
-		WriteTimeout: controlTimeout, MaxHeaderBytes: 16 << 10}
+	c.changes = control.NewServer(r.bond, control.Options{Open: r.joiner.open, Logger: r.joiner.log})
+	c.changes.Register(mux)
+	c.server = c.changes.HTTP(mux)
 	go c.server.Serve(c.listener)
 }
 
 // close stops answering and removes the socket.
-func (c *control) close() {
+func (c *controlSocket) close() {
 	if c.server != nil {
 		c.server.Close()
+		c.changes.Close()
 	}
 	c.listener.Close()
 }

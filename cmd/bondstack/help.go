@@ -15,7 +15,7 @@ func helpText() string {
 	b.WriteString("bondstack makes several links one, in user space, as Linux bonding does in the kernel.\n\n" +
 		"Usage: bondstack COMMAND [FLAGS]\n\nCommands:\n")
 	for _, c := range commands {
-		fmt.Fprintf(&b, "  %-9s %s\n", c.name, c.short)
+		fmt.Fprintf(&b, "  %-10s %s\n", c.name, c.short)
 	}
 	b.WriteString("\nbondstack COMMAND --help tells more about one, with examples.\n" +
 		"Exit codes: 0 success, 1 failure, 2 wrong usage.\n")

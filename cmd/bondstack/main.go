@@ -35,14 +35,22 @@ type command struct {
 
 // commands is in the order in which the help lists them.
 var commands = []command{
+	{"activate", "make a slave of a running instance the active one", runActivate},
+	{"add-slave", "add slaves to a running instance", runAddSlave},
 	{"bench", "measure TCP on a bond beside a bare link, in memory", runBench},
+	{"confirm", "make a change stay that was made with --confirm-within", runConfirm},
+	{"del-slave", "take slaves out of a running instance", runDelSlave},
 	{"devices", "measure the table of named devices beside gVisor's and the kernel's", runDevices},
+	{"drain", "take slaves of a running instance out of use without loss", runDrain},
 	{"explain", "tell in words why each port of an 802.3ad bond is or is not in use", runExplain},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
+	{"rename", "rename a slave of a running instance", runRename},
 	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},
+	{"set", "set options of a running instance", runSet},
 	{"show", "show the bond of a running instance", runShow},
 	{"tap", "make a network device of the kernel that is a bond of interfaces", runTap},
 	{"version", "tell the version of this program", runVersion},
+	{"watch", "print the events of a running instance as they come", runWatch},
 }
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

@@ -159,6 +159,22 @@ func (j *joiner) join(spec slaveSpec) (absent bool, err error) {
 	return false, nil
 }
 
+// open opens the link of a slave that is added by control.
+func (j *joiner) open(kind, name string) (netstack.LinkEndpoint, error) {
+	if kind == "" {
+		kind = defaultKind
+	}
+	open := j.kinds[kind]
+	if open == nil {
+		return nil, fmt.Errorf("unknown kind %q, allowed are %s", kind, strings.Join(slices.Sorted(maps.Keys(j.kinds)), ", "))
+	}
+	ep, warnings, err := open(name, j.link)
+	for _, w := range warnings {
+		j.log.Warn(w, "slave", name)
+	}
+	return ep, err
+}
+
 // say logs why a slave is missing, once for each reason.
 func (j *joiner) say(spec slaveSpec, err error) {
 	if j.reasons[spec.name] != err.Error() {
@@ -189,7 +205,7 @@ func (j *joiner) joinMissing() {
 		if err != nil {
 			j.say(spec, err)
 		}
-		return err == nil
+		return err == nil || errors.Is(err, bonding.ErrSlaveExists) // somebody added it by control
 	})
 }
 
