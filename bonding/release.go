@@ -35,6 +35,15 @@ func (b *Bond) release(name string, meant func(*slave) bool) error {
 // farewell lets slaves go that were dismissed, with configMu held: nothing is
 // written to them, or delivered from them, when it returns.
 func (b *Bond) farewell(slaves []*slave) {
+	b.partWith(slaves)
+	for _, s := range slaves {
+		s.device.giveBack()
+	}
+}
+
+// partWith is farewell to slaves that will join again: their table still holds
+// those that are devices of one.
+func (b *Bond) partWith(slaves []*slave) {
 	for _, s := range slaves {
 		s.detached.Store(true)
 	}
@@ -45,9 +54,6 @@ func (b *Bond) farewell(slaves []*slave) {
 		b.restore(s)
 	}
 	b.retire()
-	for _, s := range slaves {
-		s.device.giveBack()
-	}
 }
 
 // restore gives an endpoint that was released what it had before.

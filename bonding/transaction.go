@@ -77,6 +77,7 @@ type Applied struct {
 	slaves   []slaveBefore
 	added    []*slave
 	removed  []*slave
+	mode     bool // the mode was changed, and nothing of slaves
 	reverted bool
 }
 
@@ -146,6 +147,17 @@ func (b *Bond) Apply(t Transaction) (*Applied, error) {
 		return nil, err
 	}
 	a := &Applied{Outcome: out, bond: b}
+	b.mu.Lock()
+	if a.mode = b.changesMode(t.Options); a.mode {
+		a.remember(b)
+		p := b.plan(&t, b.now())
+		b.mu.Unlock()
+		if err := b.switchMode(&p.ch); err != nil {
+			return nil, err
+		}
+		return a, nil
+	}
+	b.mu.Unlock()
 	undo := b.rememberAddress()
 	rest := Transaction{Options: t.Options, Slaves: t.Slaves, Remove: t.Remove, Revertible: t.Revertible}
 	for _, n := range t.Add {

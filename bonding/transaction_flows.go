@@ -19,7 +19,7 @@ type FlowShare struct {
 func (f FlowShare) String() string {
 	switch {
 	case f.Moved == nil:
-		return "no flow is bound to a slave"
+		return "no flow is bound to a slave, or all are placed anew"
 	case f.Method == "load":
 		return fmt.Sprintf("about %.1f %% of the flows move at once; later the load decides", *f.Moved*100)
 	default:

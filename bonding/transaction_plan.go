@@ -2,6 +2,7 @@ package bonding
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 
 	"bondstack/bonding/flowmap"
@@ -68,8 +69,18 @@ func (b *Bond) plan(t *Transaction, now instant) *plan {
 	p.standBack()
 	p.active = p.shadowOf(b.active)
 	p.selectActive(false)
+	if b.changesMode(t.Options) {
+		p.planMode(t)
+		p.after.config = p.ch.config
+		return p
+	}
 	p.ch = change{config: b.config, up: b.dispatcher != nil, slaves: p.slaves, active: p.active}
-	if err := p.ch.apply(t.Options); err != nil {
+	options := t.Options
+	if b.isMode(options["mode"]) { // so it may be named, whatever is there
+		options = maps.Clone(options)
+		delete(options, "mode")
+	}
+	if err := p.ch.apply(options); err != nil {
 		p.fault(err)
 	}
 	p.settleShadows()

@@ -20,6 +20,9 @@ func (a *Applied) Revert() error {
 		return nil
 	}
 	a.reverted = true
+	if a.mode {
+		return a.modeBack()
+	}
 	b.control(a.nameBack)
 	var errs []error
 	back := map[*slave]*slave{}

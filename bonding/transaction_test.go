@@ -61,7 +61,7 @@ func TestTransactionWithBadPart(t *testing.T) {
 	}{
 		{"unknown option", func(x *bonding.Transaction) { x.Options["mimon"] = "7" }, bonding.ErrUnknownOption, "mimon"},
 		{"invalid value", func(x *bonding.Transaction) { x.Options["num_grat_arp"] = "256" }, bonding.ErrInvalid, "num_grat_arp"},
-		{"mode", func(x *bonding.Transaction) { x.Options["mode"] = "balance-rr" }, bonding.ErrNotEmpty, "mode"},
+		{"mode", func(x *bonding.Transaction) { x.Options["mode"] = "balance-rr" }, bonding.ErrInvalid, "not with slaves"},
 		{"active slave that is removed", func(x *bonding.Transaction) { x.Options["active_slave"] = "eth0" }, bonding.ErrNoSlave, "active_slave"},
 		{"active slave that is drained", func(x *bonding.Transaction) { x.Options["active_slave"] = "eth2" }, bonding.ErrInvalid, "drained"},
 		{"no such slave", func(x *bonding.Transaction) { x.Remove = append(x.Remove, "eth9") }, bonding.ErrNoSlave, "eth9"},

@@ -23,7 +23,7 @@
 // and other users, but root, are refused; elsewhere only the socket's mode keeps
 // them out. Requests are bounded in size, in operations and in time.
 //
-// Limits: a mode cannot be changed while the bond has slaves. What a transaction
-// changed lives in memory: a program that ends before the confirmation begins
-// next time from its own settings.
+// Limits: the mode is changed by itself or with other options, not with slaves.
+// What a transaction changed lives in memory: a program that ends before the
+// confirmation begins next time from its own settings.
 package control

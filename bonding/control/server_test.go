@@ -78,7 +78,7 @@ func TestChangeRefused(t *testing.T) {
 		bad   control.Operation
 		texts []string
 	}{
-		{control.Operation{Op: control.Set, Option: "mode", Value: "broadcast"}, []string{"mode", "release the 3 slaves first"}},
+		{control.Operation{Op: control.Set, Option: "mode", Value: "broadcast"}, []string{"mode", "not with slaves"}},
 		{control.Operation{Op: control.Set, Option: "miimon", Value: "70"}, []string{"operation 3", "twice"}},
 		{control.Operation{Op: control.Activate, Slave: "eth0"}, []string{"active_slave", "balance-xor", "active-backup"}},
 		{control.Operation{Op: control.Delete, Slave: "eth5"}, []string{"eth5", "eth0, eth1"}},

@@ -171,6 +171,27 @@ func runDrain(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return c.do(slaveOperations(op, rest)...)
 }
 
+const modeHelp = `
+Usage: bondstack mode MODE [FLAGS]
+
+Changes the mode of the bond of a running instance, by name or number. Slaves,
+addresses and connections stay; frames that are sent in the few milliseconds of the
+change are lost, and TCP sends them again.
+
+Examples:
+  bondstack mode balance-xor
+  bondstack mode 802.3ad --confirm-within 30s
+  bondstack mode active-backup --dry-run`
+
+func runMode(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+	c := newChanger("mode", stdout, stderr)
+	rest, code, done := c.parse(modeHelp, args, 1, 1, "one MODE, such as balance-xor")
+	if done {
+		return code
+	}
+	return c.do(control.Operation{Op: control.Set, Option: "mode", Value: rest[0]})
+}
+
 const renameHelp = `
 Usage: bondstack rename SLAVE NEW-NAME [FLAGS]
 

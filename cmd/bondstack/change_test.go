@@ -96,6 +96,14 @@ func TestChangeCommands(t *testing.T) {
 	if st := c.status(); c.slaves() != "wan0 eth3" || st.Slaves[0].Weight != 9 || st.Slaves[1].Priority != 2 {
 		t.Errorf("at last: %+v", st)
 	}
+	for _, mode := range []string{"balance-tlb", "broadcast", "active-backup"} {
+		c.do("mode "+mode, "mode: ", "placed anew")
+		if st := c.status(); st.Mode.String() != mode || c.slaves() != "wan0 eth3" {
+			t.Errorf("in mode %s: %+v", mode, st)
+		}
+		echo()
+	}
+	c.do("mode active-backup", "nothing changes")
 	conn.Close()
 }
 
@@ -109,7 +117,8 @@ func TestChangeCommandsRefused(t *testing.T) {
 		texts   []string
 	}{
 		{"set miimon=50 num_grat_arp=256", exitFailure, []string{"num_grat_arp", "0 to 255"}},
-		{"set mode=balance-rr", exitFailure, []string{"mode", "release the 2 slaves first"}},
+		{"set mode=best", exitFailure, []string{"mode", "balance-rr (0)"}},
+		{"set mode=balance-rr eth1.prio=2", exitFailure, []string{"mode", "not with slaves"}},
 		{"set miimon=50 mimon=50", exitFailure, []string{"mimon", "known are"}},
 		{"set miimon=50 eth9.prio=1", exitFailure, []string{"eth9", "eth0, eth1"}},
 		{"set miimon", exitUsage, []string{"NAME=VALUE"}},
@@ -122,6 +131,8 @@ func TestChangeCommandsRefused(t *testing.T) {
 		{"activate eth9", exitFailure, []string{"eth9"}},
 		{"activate eth0 eth1", exitUsage, []string{"one SLAVE"}},
 		{"drain eth0 eth1", exitFailure, []string{"no other slave can serve"}},
+		{"mode best", exitFailure, []string{"balance-rr (0)"}},
+		{"mode", exitUsage, []string{"one MODE"}},
 		{"rename eth0 eth1", exitFailure, []string{"two slaves would have this name"}},
 		{"rename eth0", exitUsage, []string{"SLAVE NEW-NAME"}},
 		{"set miimon=50 --confirm-within 2h", exitUsage, []string{"1h"}},

@@ -44,6 +44,7 @@ var commands = []command{
 	{"drain", "take slaves of a running instance out of use without loss", runDrain},
 	{"explain", "tell in words why each port of an 802.3ad bond is or is not in use", runExplain},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
+	{"mode", "change the mode of a running instance", runMode},
 	{"rename", "rename a slave of a running instance", runRename},
 	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},
 	{"set", "set options of a running instance", runSet},
