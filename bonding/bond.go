@@ -20,10 +20,10 @@ type instant time.Duration
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
 // Bond makes several link endpoints one. It is made by New and used as a
-// stack.LinkEndpoint. All methods may be called from any goroutine, but Release
-// and Close not from within a write to a slave, and Enslave, Release and Close
-// not from within a function that the bond calls back: a subscriber's or the
-// logger's.
+// stack.LinkEndpoint. All methods may be called from any goroutine, but Release,
+// Apply and Close not from within a write to a slave, and Enslave, Release, Try,
+// Apply and Close not from within a function that the bond calls back: a
+// subscriber's or the logger's.
 type Bond struct {
 	options Options // as resolved: Clock and Rand are set
 	name    atomic.Pointer[string]

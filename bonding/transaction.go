@@ -168,9 +168,7 @@ func (b *Bond) Apply(t Transaction) (*Applied, error) {
 			undo()
 			return nil, err
 		}
-		b.mu.Lock()
-		a.added = append(a.added, b.find(n.Name))
-		b.mu.Unlock()
+		a.added = append(a.added, b.slaveOf(n.Endpoint))
 		if on := true; !n.Options.Disabled {
 			rest.Slaves = append(rest.Slaves[:len(rest.Slaves):len(rest.Slaves)], SlaveChange{Slave: n.Name, Enabled: &on})
 		}
@@ -190,6 +188,13 @@ func (b *Bond) Apply(t Transaction) (*Applied, error) {
 	}
 	b.farewell(a.removed) // waits for writes to those who are drained, too
 	return a, nil
+}
+
+// slaveOf returns the slave that an endpoint is.
+func (b *Bond) slaveOf(ep stack.LinkEndpoint) *slave {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.first(func(s *slave) bool { return s.ep == ep })
 }
 
 // expel takes out slaves that have just been added.

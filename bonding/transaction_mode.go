@@ -66,14 +66,17 @@ func (b *Bond) switchMode(ch *change) error {
 func (a *Applied) modeBack() error {
 	b := a.bond
 	b.mu.Lock()
-	for _, was := range a.slaves {
-		if s := b.find(was.name); s != nil {
-			s.weight, s.queueID = was.weight, was.queueID
-		}
-	}
 	ch := change{config: a.before}
-	if a.active != nil && b.find(a.active.name) != nil && a.before.mode.info().primary {
-		ch.activate = &a.active.name
+	for _, was := range a.slaves {
+		// It is another slave now, of the same endpoint.
+		s := b.first(func(s *slave) bool { return s.ep == was.slave.ep })
+		if s == nil {
+			continue
+		}
+		s.weight, s.queueID = was.weight, was.queueID
+		if was.slave == a.active && a.before.mode.info().primary {
+			ch.activate = &s.name
+		}
 	}
 	closed := b.closed
 	b.mu.Unlock()
@@ -127,9 +130,7 @@ func (b *Bond) beginAnew(ch *change, slaves []*slave, active *slave) (joined map
 			errs = append(errs, err)
 			continue
 		}
-		b.mu.Lock()
-		joined[s] = b.find(s.name)
-		b.mu.Unlock()
+		joined[s] = b.slaveOf(s.ep)
 	}
 	b.control(func(now instant) { b.intoUse(ch, joined, active, now) })
 	return joined, errors.Join(errs...)

@@ -147,3 +147,37 @@ func TestTransactionModeSlaveRefuses(t *testing.T) {
 		t.Errorf("afterwards %d of 3 frames are taken, %v", n, err)
 	}
 }
+
+// Devices of a table stay in it through a change of the mode, and follow their
+// renaming; what only the table can do is refused.
+func TestTransactionOfDevices(t *testing.T) {
+	r := newDeviceRig(t, bonding.Options{Mode: bonding.ActiveBackup}, 2)
+	a, err := r.Apply(bonding.Transaction{Options: map[string]string{"mode": "balance-xor"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.rename("eth1", "wan")
+	if got := r.slaveNames(); !slices.Equal(got, []string{"eth0", "wan"}) {
+		t.Errorf("slaves %v", got)
+	}
+	if err := a.Revert(); err != nil || r.Mode() != bonding.ActiveBackup || !slices.Equal(r.slaveNames(), []string{"eth0", "wan"}) {
+		t.Errorf("reverted: %v, mode %s, slaves %v", err, r.Mode(), r.slaveNames())
+	}
+	if dev, _ := r.devices.ByName("wan"); dev.Holder() != "bond0" {
+		t.Errorf("wan is held by %q", dev.Holder())
+	}
+	for _, x := range []bonding.Transaction{
+		{Remove: []string{"eth0"}, Revertible: true},
+		{Slaves: []bonding.SlaveChange{{Slave: "eth0", NewName: ptr("lan")}}},
+	} {
+		if _, err := r.Apply(x); !errors.Is(err, bonding.ErrInvalid) {
+			t.Errorf("Apply(%+v) = %v", x, err)
+		}
+	}
+	if _, err := r.Apply(bonding.Transaction{Remove: []string{"eth0"}}); err != nil {
+		t.Error(err)
+	}
+	if dev, _ := r.devices.ByName("eth0"); dev.Holder() != "" {
+		t.Errorf("eth0 is held by %q", dev.Holder())
+	}
+}

@@ -67,9 +67,7 @@ func (b *Bond) comeBack(was *slaveBefore) (*slave, error) {
 	if err := b.enslave(was.name, was.slave.ep, o, nil); err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.find(was.name), nil
+	return b.slaveOf(was.slave.ep), nil
 }
 
 // giveBack restores what was remembered, of those who came back too. The bond's
