@@ -352,3 +352,24 @@ func TestTransactionRace(t *testing.T) {
 		}
 	}
 }
+
+// Options may name a slave that comes with them, and one by its new name.
+func TestTransactionOptionsNameSlaves(t *testing.T) {
+	r := newRig(t, bonding.Options{Mode: bonding.ActiveBackup}, 2)
+	a, err := r.Apply(bonding.Transaction{Add: []bonding.NewSlave{newSlave("eth7")},
+		Slaves:  []bonding.SlaveChange{{Slave: "eth1", NewName: ptr("wan")}},
+		Options: map[string]string{"active_slave": "eth7", "weight": "eth7:4", "queue_id": "wan:3"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := r.Status()
+	if st.ActiveSlave != "eth7" || st.Slaves[2].Weight != 4 || st.Slaves[1].QueueID != 3 || len(st.Failovers) != 1 {
+		t.Errorf("the status is %+v", st)
+	}
+	if err := a.Revert(); err != nil {
+		t.Fatal(err)
+	}
+	if st := r.Status(); st.ActiveSlave != "eth0" || len(st.Slaves) != 2 || st.Slaves[1].Name != "eth1" || st.Slaves[1].QueueID != 0 {
+		t.Errorf("reverted, the status is %+v", st)
+	}
+}
