@@ -92,6 +92,8 @@ func answerError(w http.ResponseWriter, err error) {
 }
 
 func reply(w http.ResponseWriter, code int, v any) {
+	// A change may have taken long: its answer has time of its own.
+	http.NewResponseController(w).SetWriteDeadline(time.Now().Add(requestTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	json.NewEncoder(w).Encode(v) // an error is the client's going
