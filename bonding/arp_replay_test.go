@@ -31,12 +31,10 @@ const (
 // recording is what a Linux bond received and sent on two links, in order, with
 // times from the first frame that it sent.
 type recording struct {
-	at       time.Duration
-	link     string
-	sent     bool
-	frame    []byte
-	matched  bool
-	describe string
+	at    time.Duration
+	link  string
+	sent  bool
+	frame []byte
 }
 
 func readRecording(t *testing.T, name string) []recording {

@@ -19,8 +19,7 @@ type world struct {
 	nodes   []*node
 	flying  []flight
 	latency func() time.Duration
-	keeps   bool                   // frames for a node that is stopped wait for it
-	last    map[*node]echo.Instant // of the last frame that a node has received from others, by port 1
+	keeps   bool // frames for a node that is stopped wait for it
 }
 
 // node is one bond.

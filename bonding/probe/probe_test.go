@@ -58,7 +58,7 @@ func TestSolicitation(t *testing.T) {
 		if eth.DestinationAddress() != tcpip.LinkAddress("\x33\x33\xff\x11\x22\x33") || eth.SourceAddress() != tcpip.LinkAddress(mac[:]) || eth.Type() != header.IPv6ProtocolNumber {
 			t.Errorf("from %v: Ethernet header %x", source, frame[:14])
 		}
-		if !ip.IsValid(len(ip)) || ip.HopLimit() != 255 || ip.TransportProtocol() != header.ICMPv6ProtocolNumber || int(ip.PayloadLength()) != len(ip)-40 {
+		if !ip.IsValid(len(ip)) || ip.HopLimit() != 255 || ip.NextHeader() != uint8(header.ICMPv6ProtocolNumber) || int(ip.PayloadLength()) != len(ip)-40 {
 			t.Errorf("from %v: IPv6 header %x", source, ip[:40])
 		}
 		if got := ip.DestinationAddress(); got != tcpip.AddrFrom16(addr("ff02::1:ff11:2233").As16()) {

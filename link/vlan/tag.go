@@ -69,9 +69,5 @@ func mac48(b []byte) uint64 {
 	return uint64(binary.BigEndian.Uint16(b))<<32 | uint64(binary.BigEndian.Uint32(b[2:]))
 }
 
-const (
-	// groupBit is the bit of a packed address that makes it a group's.
-	groupBit = 1 << 40
-	// broadcast48 is the packed broadcast address.
-	broadcast48 = 1<<48 - 1
-)
+// groupBit is the bit of a packed address that makes it a group's.
+const groupBit = 1 << 40

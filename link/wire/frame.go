@@ -63,13 +63,6 @@ func copyFrame(pkt *stack.PacketBuffer, size int) *stack.PacketBuffer {
 	return p
 }
 
-// ethernet returns the Ethernet header of a frame that copyFrame made. It can be
-// written to.
-func ethernet(frame *stack.PacketBuffer) []byte {
-	b, _ := frame.Data().PullUp(ethernetSize)
-	return b
-}
-
 // linkSize returns the length of a frame's link header: that of Ethernet, and up
 // to two tags. frame is one that copyFrame made.
 func linkSize(frame *stack.PacketBuffer) int {
