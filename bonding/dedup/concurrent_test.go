@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"bondstack/link/linktest"
 )
 
 // receive has each link's frames arrive from a goroutine of its own, with the
@@ -70,7 +72,7 @@ func (g *gate) wait() {
 
 // TestConcurrent has each frame come out exactly as often as it was sent.
 func TestConcurrent(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, slaves := range []int{2, 3, 8} {
 		sent := sequence(r, 20000)
 		links := make([][]uint64, slaves)
@@ -85,7 +87,7 @@ func TestConcurrent(t *testing.T) {
 
 // TestConcurrentLoss has each link lose frames, which come from the others.
 func TestConcurrentLoss(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, one := range []int{2, 10, 1000} {
 		sent := sequence(r, 20000)
 		links := [][]uint64{lose(r, sent, one), lose(r, sent, one), lose(r, sent, one)}
@@ -95,7 +97,7 @@ func TestConcurrentLoss(t *testing.T) {
 
 // TestConcurrentSame has all slaves bring one and the same frame, all the time.
 func TestConcurrentSame(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	train := make([]uint64, 20000)
 	links := [][]uint64{train, train, train, train}
 	checkDelivered(t, receive(New(Options{Slaves: 4}), links, 0, r.Uint64()), map[uint64]int{0: len(train)})
@@ -103,7 +105,7 @@ func TestConcurrentSame(t *testing.T) {
 
 // TestForgetWhileOthersReceive has one index come and go.
 func TestForgetWhileOthersReceive(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	table := New(Options{Entries: 1 << 16, Slaves: 3})
 	sent := sequence(r, 20000)
 	var wg sync.WaitGroup

@@ -3,6 +3,8 @@ package dedup
 import (
 	"sync"
 	"testing"
+
+	"bondstack/link/linktest"
 )
 
 func TestAllocations(t *testing.T) {
@@ -18,7 +20,7 @@ func TestAllocations(t *testing.T) {
 	}); got != 0 {
 		t.Errorf("Copy: %v allocations a frame, want 0", got)
 	}
-	for name, b := range samples(newRand(t), 1400) {
+	for name, b := range samples(linktest.NewRand(t), 1400) {
 		pkt := frame(b, 50)
 		if got := testing.AllocsPerRun(100, func() { table.Key(b[:14], pkt) }); got != 0 {
 			t.Errorf("Key of %s: %v allocations, want 0", name, got)

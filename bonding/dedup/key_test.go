@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bondstack/link/linktest"
+
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -92,7 +94,7 @@ func samples(r *rand.Rand, n int) map[string][]byte {
 
 // TestKeyIgnoresViews spreads frames over views at random.
 func TestKeyIgnoresViews(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for range 50 {
 		for name, b := range samples(r, r.IntN(3000)) {
 			want := keyOf(b)
@@ -107,7 +109,7 @@ func TestKeyIgnoresViews(t *testing.T) {
 
 // TestKeyCovers changes each byte of a frame.
 func TestKeyCovers(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	const payload = 300
 	for name, b := range samples(r, payload) {
 		// The TCP checksum and what is behind the first 128 bytes of a TCP
@@ -151,7 +153,7 @@ func TestKeyLength(t *testing.T) {
 		copy(short[14+2:], "\x00\x00") // no length that could be believed
 		note("tcp without length", keyOf(short))
 	}
-	for name, b := range samples(newRand(t), 3) {
+	for name, b := range samples(linktest.NewRand(t), 3) {
 		if name == "other" || name == "vlan" {
 			continue
 		}
@@ -181,7 +183,7 @@ func TestKeySeed(t *testing.T) {
 // TestKeyLeavesPacket checks that a packet whose views are shared is not
 // touched.
 func TestKeyLeavesPacket(t *testing.T) {
-	for name, b := range samples(newRand(t), 200) {
+	for name, b := range samples(linktest.NewRand(t), 200) {
 		pkt := frame(b, 20, 7)
 		other := pkt.Clone()
 		before := pkt.AsSlices()

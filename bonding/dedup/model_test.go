@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"bondstack/link/linktest"
 )
 
 // model is the filter, slow and obvious: for each key the epochs of its
@@ -56,7 +58,7 @@ func (m *model) forget(slave int) {
 // TestAgainstModel has random slaves, keys, epochs and releases, in tables of
 // one shard that are too small at times.
 func TestAgainstModel(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for range 60 {
 		entries, slaves := 16+r.IntN(60), 1+r.IntN(6)
 		keys := uint64(1 + r.IntN(2*entries))
@@ -144,7 +146,7 @@ func checkDelivered(t *testing.T, got, want map[uint64]int) {
 // TestInterleavings delivers the same sequence on several links, in every
 // manner of interleaving, without and with loss.
 func TestInterleavings(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for round := range 80 {
 		sent := sequence(r, 1+r.IntN(1000))
 		links := make([][]uint64, 1+r.IntN(4))

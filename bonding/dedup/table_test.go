@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"unsafe"
+
+	"bondstack/link/linktest"
 )
 
 // arrive has a key come on slaves in order and returns what was delivered, as
@@ -160,7 +162,7 @@ func TestOptions(t *testing.T) {
 // every other frame is one of two that come again and again, which must not
 // fall out because they are old.
 func TestEvictionBound(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	const often = 1 << 63
 	for _, entries := range []int{16, 100, 512, 4096, 16384} {
 		for name, key := range map[string]func(i int) uint64{

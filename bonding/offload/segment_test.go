@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"bondstack/bonding/offload"
+	"bondstack/link/linktest"
 
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -183,7 +184,7 @@ func testSegments(t *testing.T, s *spec) {
 }
 
 func TestSegment(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for range 300 {
 		s := randomSpec(r, r.IntN(1+r.IntN(65000)))
 		testSegments(t, &s)
@@ -193,7 +194,7 @@ func TestSegment(t *testing.T) {
 // TestSegmentEdges goes through sizes around multiples of the MSS, each flag
 // for itself, and the greatest packet.
 func TestSegmentEdges(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, v6 := range []bool{false, true} {
 		for _, mss := range []int{1, 3, 535, 1447, 1448, 1460} {
 			for _, n := range []int{0, 1, mss - 1, mss, mss + 1, 2*mss - 1, 2 * mss, 2*mss + 1} {
@@ -222,13 +223,13 @@ func TestSegmentEdges(t *testing.T) {
 // TestSegmentWraps has the sequence number and the identification pass their
 // greatest values.
 func TestSegmentWraps(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	s := spec{mss: 100, payload: randomBytes(r, 1000), cuts: []int{1000}, seq: 1<<32 - 250, id: 1<<16 - 3}
 	testSegments(t, &s)
 }
 
 func TestSegmentShares(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for range 20 {
 		s := randomSpec(r, 1+r.IntN(5000))
 		pkt := s.build()
@@ -254,7 +255,7 @@ func TestSegmentShares(t *testing.T) {
 // TestSegmentSharedHeaders has the packet's header view shared with a clone,
 // as when a bond gives the same packet to several slaves.
 func TestSegmentSharedHeaders(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	s := randomSpec(r, 4000)
 	s.mss = 1000
 	pkt := s.build()
@@ -272,7 +273,7 @@ func TestSegmentSharedHeaders(t *testing.T) {
 
 // TestSegmentAppends has several packets share a list.
 func TestSegmentAppends(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	var list stack.PacketBufferList
 	defer list.Reset()
 	for i := range 3 {
@@ -289,7 +290,7 @@ func TestSegmentAppends(t *testing.T) {
 }
 
 func TestComplete(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for range 300 {
 		s := randomSpec(r, r.IntN(1500))
 		s.flags = uint8(r.Uint32())
@@ -435,7 +436,7 @@ func TestWithoutHeaders(t *testing.T) {
 // TestConcurrentReaders has one packet cut, completed and judged by several
 // goroutines at once, as when a bond broadcasts it.
 func TestConcurrentReaders(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	s := randomSpec(r, 20000)
 	s.flags, s.mss = 0, 1000
 	pkt := s.build()
@@ -471,7 +472,7 @@ func TestConcurrentReaders(t *testing.T) {
 // TestSegmentForwarded cuts a packet whose IP and TCP headers were received,
 // and consumed, and only the link header pushed.
 func TestSegmentForwarded(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, v6 := range []bool{false, true} {
 		s := spec{v6: v6, ext: v6, mss: 100, payload: randomBytes(r, 1234), cuts: []int{1234}, tcpWords: 3, seq: 7}
 		out := s.build()

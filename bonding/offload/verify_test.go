@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bondstack/bonding/offload"
+	"bondstack/link/linktest"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -151,7 +152,7 @@ func verify(t *testing.T, proto tcpip.NetworkProtocolNumber, packet []byte, cuts
 
 // TestVerifyAgainstNetstack damages half of the packets and asks netstack.
 func TestVerifyAgainstNetstack(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	j := newJudge(t)
 	good, bad := 0, 0
 	for range 1500 {
@@ -200,7 +201,7 @@ func damage(r *rand.Rand, d *datagram, b []byte) {
 
 // TestVerifyViews cuts one packet at each place, once and twice.
 func TestVerifyViews(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, d := range []datagram{
 		{payload: randomBytes(r, 21), ipOptions: 1, pad: 3},
 		{payload: randomBytes(r, 20), udp: true},
@@ -226,7 +227,7 @@ func TestVerifyViews(t *testing.T) {
 
 // TestVerifyUnchecked has the packets whose checksums do not count.
 func TestVerifyUnchecked(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	tcp4 := datagram{payload: randomBytes(r, 100)}
 	udp4 := datagram{payload: randomBytes(r, 100), udp: true}
 	tcp6 := datagram{payload: randomBytes(r, 100), v6: true}
@@ -293,7 +294,7 @@ func TestVerifyUnchecked(t *testing.T) {
 // TestVerifyShort has all packets of 0 to 64 bytes, of zeros and of the start
 // of a right packet.
 func TestVerifyShort(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, d := range []datagram{
 		{payload: randomBytes(r, 100)}, {payload: randomBytes(r, 100), v6: true, ext: []uint8{0, 43, 60}},
 	} {
@@ -326,7 +327,7 @@ func TestVerifyUDPTrailer(t *testing.T) {
 
 // TestVerifyTagged has the same verdict behind any number of tags, cut anywhere.
 func TestVerifyTagged(t *testing.T) {
-	r := newRand(t)
+	r := linktest.NewRand(t)
 	for _, d := range []datagram{
 		{payload: randomBytes(r, 21), pad: 3},
 		{payload: randomBytes(r, 20), v6: true, udp: true},

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"bondstack/link/linktest"
 )
 
 // flight is a stream on its way over links that are first-in first-out, some of
@@ -63,7 +65,7 @@ func (f *flight) due() []int {
 // Random interleavings of links with random losses: after each frame, exactly
 // what is due has been delivered, in order and once.
 func TestModel(t *testing.T) {
-	rnd := newRand(t)
+	rnd := linktest.NewRand(t)
 	for range 150 {
 		links := 1 + rnd.IntN(5)
 		loss := []float64{0, 0.01, 0.2, 0.6}[rnd.IntN(4)]
@@ -99,7 +101,7 @@ func TestModel(t *testing.T) {
 // that make room for others and no memory to speak of: each frame is delivered
 // once, none later than the hold time allows, and the bounds hold.
 func TestChaos(t *testing.T) {
-	rnd := newRand(t)
+	rnd := linktest.NewRand(t)
 	for range 100 {
 		script := make([]byte, 50+rnd.IntN(1500))
 		for i := range script {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"bondstack/bonding"
 
@@ -196,4 +200,15 @@ func (o *opened) close() {
 	if o.bond != nil {
 		o.bond.Close()
 	}
+}
+
+// runUntilSignal runs a command that goes on until it is interrupted, and returns
+// its exit code.
+func runUntilSignal(name string, stderr io.Writer, run func(context.Context, *slog.Logger) error) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
+		return failure(name, stderr, err)
+	}
+	return exitOK
 }

@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os/signal"
-	"syscall"
 
 	"bondstack/stack"
 )
@@ -59,13 +57,9 @@ func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	if err := s.run(ctx, log, linkKinds); err != nil {
-		return failure("run", stderr, err)
-	}
-	return exitOK
+	return runUntilSignal("run", stderr, func(ctx context.Context, log *slog.Logger) error {
+		return s.run(ctx, log, linkKinds)
+	})
 }
 
 // parseRun reads the flags, and reports every fault at once. done is true where

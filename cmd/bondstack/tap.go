@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os/signal"
-	"syscall"
 
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
@@ -54,13 +52,9 @@ func runTap(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	if err := s.run(ctx, log, linkKinds); err != nil {
-		return failure("tap", stderr, err)
-	}
-	return exitOK
+	return runUntilSignal("tap", stderr, func(ctx context.Context, log *slog.Logger) error {
+		return s.run(ctx, log, linkKinds)
+	})
 }
 
 // parseTap reads the flags, and reports every fault at once. done is true where

@@ -1,12 +1,12 @@
 package tap
 
 import (
-	"encoding/binary"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -272,25 +272,10 @@ func (e *Endpoint) SupportedGSO() stack.SupportedGSO {
 func (*Endpoint) TakesTaggedGSO() bool { return true }
 
 // AddHeader implements stack.LinkEndpoint.
-func (e *Endpoint) AddHeader(pkt *stack.PacketBuffer) {
-	header.Ethernet(pkt.LinkHeader().Push(header.EthernetMinimumSize)).Encode(&header.EthernetFields{
-		SrcAddr: pkt.EgressRoute.LocalLinkAddress,
-		DstAddr: pkt.EgressRoute.RemoteLinkAddress,
-		Type:    pkt.NetworkProtocolNumber,
-	})
-}
+func (*Endpoint) AddHeader(pkt *stack.PacketBuffer) { kernel.AddEthernet(pkt) }
 
 // ParseHeader implements stack.LinkEndpoint.
-func (*Endpoint) ParseHeader(pkt *stack.PacketBuffer) bool { return parseEthernet(pkt) }
-
-// parseEthernet consumes the Ethernet header of a packet.
-func parseEthernet(pkt *stack.PacketBuffer) bool {
-	b, ok := pkt.LinkHeader().Consume(header.EthernetMinimumSize)
-	if ok {
-		pkt.NetworkProtocolNumber = tcpip.NetworkProtocolNumber(binary.BigEndian.Uint16(b[12:]))
-	}
-	return ok
-}
+func (*Endpoint) ParseHeader(pkt *stack.PacketBuffer) bool { return kernel.ParseEthernet(pkt) }
 
 // Stats returns the counters as they are now.
 func (e *Endpoint) Stats() Stats {

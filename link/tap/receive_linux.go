@@ -3,6 +3,7 @@ package tap
 import (
 	"slices"
 
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
 	"golang.org/x/sys/unix"
@@ -135,7 +136,7 @@ func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, valid bool, to 
 	c.packets++
 	c.bytes += uint64(frame.Size())
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
-	parseEthernet(pkt)
+	kernel.ParseEthernet(pkt)
 	pkt.PktType = r.endpoint.kindOf(tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
 	pkt.RXChecksumValidated = valid
 	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)
