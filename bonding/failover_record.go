@@ -81,6 +81,7 @@ type failoverLog struct {
 	why   FailoverCause // of the change under way, where the slaves do not tell
 	told  *slave        // whose link told of the change under way
 	first *firstFrames  // of the last failover, until both are known
+	sums  failoverTotals
 }
 
 // failoverRecord is a Failover with what its status is made of.
@@ -200,6 +201,7 @@ func (l *failoverLog) add(b *Bond, from *slave, to []*slave, cause FailoverCause
 		r.gone = from
 	}
 	r.DetectionUs = (now - r.start).us()
+	l.sums.began(&r.Failover)
 	l.first = nil
 	if len(to) > 0 {
 		l.first = &firstFrames{}
@@ -221,6 +223,7 @@ func (r *failoverRecord) close(l *failoverLog, lost uint64) {
 	}
 	r.Failover = r.show(lost)
 	r.closed, r.first, r.gone = true, nil, nil
+	l.sums.over(&r.Failover)
 	l.lost = max(l.lost, lost)
 }
 

@@ -37,6 +37,7 @@ type Status struct {
 	Warnings        []string          `json:"warnings"` // what looks odd at this moment
 	LACP            *LACPStatus       `json:"lacp,omitempty"`
 	Failovers       []Failover        `json:"failovers"` // the last 64, the oldest first
+	FailoverTotals  FailoverTotals    `json:"failover_totals"`
 	Reorder         *ReorderStatus    `json:"reorder,omitempty"`
 	Balance         *BalanceStatus    `json:"balance,omitempty"`
 
@@ -130,6 +131,7 @@ func (b *Bond) Status() Status {
 		showsHash: mode.hash || c.mode.balances() && c.tlbStatic, showsPrimary: mode.primary, primaryHere: b.primary != nil,
 		policy: uint8(c.policy), longMode: c.longMode(),
 	}
+	st.FailoverTotals = b.failovers.totals(st.Failovers)
 	if mode.primary {
 		st.ActiveSlave = b.active.displayName("")
 	}

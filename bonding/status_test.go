@@ -159,7 +159,7 @@ func TestStatusKeys(t *testing.T) {
 	if err := json.Unmarshal(b, &m); err != nil {
 		t.Fatal(err)
 	}
-	wantKeys(t, "the status", m, "active_slave", "arp_interval_ms", "arp_ip_targets", "arp_missed_max", "arp_validate", "carrier", "counters", "downdelay_ms", "duplex", "failovers", "mac_address", "miimon_ms", "mode", "monitor_rule", "mtu",
+	wantKeys(t, "the status", m, "active_slave", "arp_interval_ms", "arp_ip_targets", "arp_missed_max", "arp_validate", "carrier", "counters", "downdelay_ms", "duplex", "failover_totals", "failovers", "mac_address", "miimon_ms", "mode", "monitor_rule", "mtu",
 		"name", "ns_ip6_targets", "options", "peer_notif_delay_ms", "primary", "primary_reselect", "slaves", "speed_mbps", "up", "updelay_ms", "warnings", "xmit_hash_policy")
 	wantKeys(t, "a slave", m["slaves"].([]any)[0].(map[string]any), "counters", "draining", "duplex", "enabled", "flap_hold_ms", "flap_losses", "link_failure_count", "mac_address", "mii_status", "monitors", "mtu",
 		"name", "perm_hwaddr", "prio", "queue_id", "receives", "speed_mbps", "stands_back", "state", "usable", "weight")
