@@ -105,6 +105,15 @@ func (m Machine) StateName(s MachineState) string {
 	return fmt.Sprintf("%d", uint8(s))
 }
 
+// StateNames returns the standard's names of all states of the machine, nil where
+// it has none.
+func (m Machine) StateNames() []string {
+	if m >= machineCount {
+		return nil
+	}
+	return append([]string(nil), stateNamesOf[m]...)
+}
+
 // move puts a port's machine into a state, counts the arc, and remembers the
 // event. why is a constant text.
 func (s *System) move(p *port, m Machine, to MachineState, why string) {
