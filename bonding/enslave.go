@@ -74,6 +74,7 @@ func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *
 		b.restore(s)
 		return nil, err
 	}
+	s.apart.Store(b.joiningReceiver(s))
 	ep.Attach(b.portOf(s))
 	s.look()
 	b.control(func(now instant) {

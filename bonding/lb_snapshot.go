@@ -84,7 +84,7 @@ func (v *balanceView) sendsFrom(addr uint64) bool { return v != nil && slices.Co
 // receivesFor reports whether a slave receives frames to an address besides the
 // bond's: in balance-alb others know the slaves' own.
 func (v *balanceView) receivesFor(slot int, addr uint64) bool {
-	return v != nil && slices.Contains(v.heard[slot], addr)
+	return v != nil && slot < len(v.heard) && slices.Contains(v.heard[slot], addr)
 }
 
 // sendBalanced is sendOr of the adaptive modes.

@@ -82,10 +82,10 @@ const accepted = numDropReasons
 // and then has marked the packet with whom it is for.
 func (s *snapshot) refuse(from *slave, protocol tcpip.NetworkProtocolNumber, eth []byte, pkt *stack.PacketBuffer) dropReason {
 	dst, src := addresses(eth)
-	if from.slot >= len(s.receivers) || s.receivers[from.slot].slave != from {
+	r := s.receiverOf(from)
+	if r == nil {
 		return dropRxNotMember
 	}
-	r := &s.receivers[from.slot]
 	toLate := r.lingers && (dst == s.mac48 || dst == r.own48)
 	switch {
 	case r.inactive && !s.lb.receivesFor(from.slot, dst) && !toLate:

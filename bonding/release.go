@@ -50,7 +50,6 @@ func (b *Bond) partWith(slaves []*slave) {
 	b.readers.Synchronize()
 	for _, s := range slaves {
 		s.detach()
-		b.forgetLink(s)
 		b.restore(s)
 	}
 	b.retire()
@@ -87,6 +86,7 @@ func (b *Bond) retire() {
 // dismiss takes a slave out of all that is published next.
 func (b *Bond) dismiss(s *slave, now instant) {
 	s.released = true
+	s.apart.Store(b.leavingReceiver(s))
 	s.setInactive()
 	list := make([]*slave, 0, len(b.slaves)-1)
 	for _, other := range b.slaves {
@@ -123,6 +123,7 @@ func (s *slave) detach() {
 	}
 	s.ep.Attach(nil)
 	s.ep.Wait()
+	s.apart.Store(nil)
 	givePortNumber(s.portNumber)
 }
 

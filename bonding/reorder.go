@@ -61,23 +61,24 @@ func (b *Bond) updateReorder() {
 	r.links = links
 }
 
-// deliveringLinks are the slots of the slaves whose frames may come.
+// deliveringLinks are the slots of the slaves whose frames may come, of those
+// too that are leaving and not yet detached.
 func (b *Bond) deliveringLinks() uint32 {
 	var links uint32
-	for _, s := range b.slaves {
+	add := func(s *slave) {
 		if s.slot < reorder.MaxLinks && s.usable() {
 			links |= 1 << s.slot
 		}
 	}
-	return links
-}
-
-// forgetLink tells the stage once more of a slave that has left, now that none
-// of its frames can be on their way any more: its slot may be another's next.
-func (b *Bond) forgetLink(s *slave) {
-	if stage := b.snap.Load().reorder; stage != nil && s.slot < reorder.MaxLinks {
-		stage.Gone(1 << s.slot)
+	for _, s := range b.slaves {
+		add(s)
 	}
+	for _, s := range b.leaving {
+		if s.apart.Load() != nil {
+			add(s)
+		}
+	}
+	return links
 }
 
 // deliverInOrder gives the NIC a frame whose turn has come.

@@ -71,6 +71,9 @@ type slave struct {
 	// detached is set before the grace period of Release: from then on no
 	// frame of the bond's own is sent either.
 	detached atomic.Bool
+	// apart is how its frames are received while no snapshot has it: as it joins,
+	// and from its dismissal until it is detached. nil: not at all.
+	apart atomic.Pointer[receiver]
 	// learning is whether learning packets are being sent.
 	learning atomic.Bool
 
