@@ -162,9 +162,10 @@ func ready(st bonding.Status) bool {
 	return st.Carrier
 }
 
-// wire is link i. The bare link is like the first.
+// wire is link i. The bare link is like the first. A frame that is on its way
+// while a slave is released waits, as in the buffer of a packet socket.
 func (s *benchSettings) wire(i int) (a, b netstack.LinkEndpoint, err error) {
-	end := wire.EndOptions{Impairments: s.link(i, s.Links)}
+	end := wire.EndOptions{HoldUnattached: true, Impairments: s.link(i, s.Links)}
 	x, y, err := wire.New(wire.Options{DisableGSO: !s.GSO || s.mixed && i%2 == 0, A: end, B: end})
 	if err != nil {
 		return nil, nil, err // not x and y: nil ends are no nil interfaces

@@ -1,11 +1,13 @@
 package wire_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"bondstack/link"
 	"bondstack/link/linktest"
@@ -157,3 +159,50 @@ func TestNICRemovedUnderLoad(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// With HoldUnattached, frames that come while nothing is attached wait for who is
+// attached next, also those of a batch that has begun; beyond the queue's room the
+// writer is told, and what waits when the end is closed is counted.
+func TestHoldUnattached(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	a, b := newWire(t, wire.Options{QueueFrames: 4, B: wire.EndOptions{Promiscuous: true, HoldUnattached: true}})
+	write := func(want int, frames ...[]byte) {
+		t.Helper()
+		if n, err := linktest.Write(a, frames...); n != want {
+			t.Errorf("WritePackets() = %d, %v, want %d taken", n, err, want)
+		}
+	}
+	var first, second linktest.Sink
+	b.Attach(&leaver{first: &first, link: b})
+	write(3, frame(1), frame(2), frame(3))
+	first.Await(t, 1)
+	write(4, frame(4), frame(5), frame(6), frame(7), frame(8))
+	b.Attach(&second)
+	second.Await(t, 6)
+	if got := fmt.Sprint(numbers(first.Delivered()), numbers(second.Delivered())); got != "[1] [2 3 4 5 6 7]" {
+		t.Errorf("delivered %s, want 1, and the rest to who came next", got)
+	}
+	b.Attach(nil)
+	write(1, frame(9))
+	b.Close()
+	rx := b.Stats().Rx
+	if rx.Closed+rx.Unattached != 1 {
+		t.Errorf("drops = %+v, want 1 for close", rx)
+	}
+	if _, _, err := wire.New(wire.Options{Synchronous: true, A: wire.EndOptions{HoldUnattached: true}}); err == nil {
+		t.Error("New() took a synchronous wire that holds frames")
+	}
+}
+
+// leaver takes the first frame, and itself off the link.
+type leaver struct {
+	first *linktest.Sink
+	link  *wire.Endpoint
+}
+
+func (l *leaver) DeliverNetworkPacket(p tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
+	l.link.Attach(nil)
+	l.first.DeliverNetworkPacket(p, pkt)
+}
+
+func (*leaver) DeliverLinkPacket(tcpip.NetworkProtocolNumber, *stack.PacketBuffer) {}

@@ -169,8 +169,10 @@ func (e *Endpoint) receive(frames []*stack.PacketBuffer) {
 func (e *Endpoint) deliver(f *stack.PacketBuffer, size int) bool {
 	d := e.dispatcher.Load()
 	if d == nil {
-		e.stats.rxUnattached.Add(1)
-		return false
+		if d = e.awaitDispatcher(); d == nil {
+			e.stats.rxUnattached.Add(1)
+			return false
+		}
 	}
 	if w := e.state.word.Load(); w&stateUp == 0 {
 		if w&stateClosed != 0 {

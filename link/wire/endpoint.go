@@ -40,13 +40,19 @@ type Endpoint struct {
 	// set before any frame flows.
 	spread []*Endpoint
 
+	holds bool // EndOptions.HoldUnattached
+
 	// mu guards onClose.
 	mu      sync.Mutex
 	onClose func()
+	// changed is signaled, with mu held, when a dispatcher that is waited for may
+	// have come.
+	changed sync.Cond
 }
 
 func newEndpoint(c *cable, opts *Options, own *EndOptions) *Endpoint {
-	e := &Endpoint{cable: c}
+	e := &Endpoint{cable: c, holds: own.HoldUnattached}
+	e.changed.L = &e.mu
 	e.mtu.Store(opts.MTU)
 	e.filter.init(own.Address, own.Promiscuous)
 	e.state.up = true
@@ -136,6 +142,30 @@ func (e *Endpoint) Attach(d stack.NetworkDispatcher) {
 		return
 	}
 	e.dispatcher.Store(&d)
+	e.wakeHolder()
+}
+
+// awaitDispatcher returns what is attached, and waits for it where frames are
+// held until then. It returns nil where there is none, or the end is closed.
+func (e *Endpoint) awaitDispatcher() *stack.NetworkDispatcher {
+	if !e.holds {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.dispatcher.Load() == nil && e.state.word.Load()&stateClosed == 0 {
+		e.changed.Wait()
+	}
+	return e.dispatcher.Load()
+}
+
+// wakeHolder has awaitDispatcher look again.
+func (e *Endpoint) wakeHolder() {
+	if e.holds {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.changed.Broadcast()
+	}
 }
 
 // IsAttached implements stack.LinkEndpoint.
@@ -170,5 +200,6 @@ func (e *Endpoint) Close() {
 		action()
 	}
 	e.cable.change(func() { e.state.closed, e.state.up = true, false })
+	e.wakeHolder()
 	e.in.close()
 }

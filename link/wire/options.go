@@ -84,6 +84,11 @@ type EndOptions struct {
 	// Promiscuous has the end deliver unicast frames for any address from the
 	// start. See Endpoint.SetPromiscuous.
 	Promiscuous bool
+	// HoldUnattached has frames that come while nothing is attached wait for what
+	// is attached next, as they do in the buffer of a packet socket, rather than
+	// be dropped: bounded by Options.QueueFrames and QueueBytes, beyond which the
+	// other end has no room. Not on a synchronous wire.
+	HoldUnattached bool
 	// Impairments are those of the frames that this end sends.
 	Impairments Impairments
 }
@@ -99,6 +104,9 @@ func (o *Options) validate() error {
 	}
 	if o.QueueBytes < 0 {
 		errs = append(errs, fmt.Errorf("wire: queue bytes is %d, allowed is 0 (the default) and more", o.QueueBytes))
+	}
+	if o.Synchronous && (o.A.HoldUnattached || o.B.HoldUnattached) {
+		errs = append(errs, errors.New("wire: hold unattached is set, allowed only where the wire is not synchronous: the writer would wait"))
 	}
 	errs = append(errs, validDuplex(o.Duplex), o.A.validate("a"), o.B.validate("b"))
 	return errors.Join(errs...)
