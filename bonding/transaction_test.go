@@ -31,7 +31,7 @@ func newSlave(name string) bonding.NewSlave {
 // settings is the status without what time and traffic change.
 func settings(b *bonding.Bond) bonding.Status {
 	st := b.Status()
-	st.Failovers, st.Counters = nil, bonding.Counters{}
+	st.Failovers, st.FailoverTotals, st.Counters = nil, bonding.FailoverTotals{}, bonding.Counters{}
 	for i := range st.Slaves {
 		st.Slaves[i].LinkFailureCount, st.Slaves[i].Counters = 0, bonding.Counters{}
 	}
