@@ -1,0 +1,89 @@
+package user
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+)
+
+// dnsPort is that of name servers, on TCP and UDP (RFC 1035, section 4.2).
+const dnsPort = 53
+
+var errDenied = errors.New("not reached by way of a user link")
+
+// isGateway reports whether an address is the stack itself.
+func (o *Options) isGateway(a netip.Addr) bool {
+	return a == o.Gateway || a == o.Gateway6 || a == linkLocalGateway
+}
+
+// target returns where on the host a flow to an address leads.
+func (o *Options) target(to netip.AddrPort) (netip.AddrPort, error) {
+	a := to.Addr().Unmap()
+	switch {
+	case o.isGateway(a) && to.Port() == dnsPort:
+		if o.DNS.IsValid() {
+			return o.DNS, nil
+		}
+		return hostResolver(resolvConf)
+	case o.isGateway(a) && !o.Loopback:
+		return netip.AddrPort{}, fmt.Errorf("%s is the gateway, and loopback is off: %w", to, errDenied)
+	case o.isGateway(a):
+		return netip.AddrPortFrom(loopbackOf(a), to.Port()), nil
+	case !reachable(a):
+		return netip.AddrPort{}, fmt.Errorf("%s is an address of the host alone, of a link or of a group: %w", a, errDenied)
+	}
+	return netip.AddrPortFrom(a, to.Port()), nil
+}
+
+func loopbackOf(a netip.Addr) netip.Addr {
+	if a.Is4() {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.IPv6Loopback()
+}
+
+// Linux takes connections to 0.0.0.0/8's first address as ones to itself.
+var thisHost = netip.MustParsePrefix("0.0.0.0/8")
+
+// Addresses of IPv6 that carry one of IPv4, in their last four bytes: a host with
+// a translator would send them on to that.
+var carriesIPv4 = []netip.Prefix{
+	netip.MustParsePrefix("::/96"),        // RFC 4291, section 2.5.5.1
+	netip.MustParsePrefix("64:ff9b::/96"), // RFC 6052
+}
+
+// reachable reports whether the host may be asked for an address, which has been
+// unmapped.
+func reachable(a netip.Addr) bool {
+	for _, p := range carriesIPv4 {
+		if p.Contains(a) {
+			b := a.As16()
+			a = netip.AddrFrom4([4]byte(b[12:]))
+		}
+	}
+	return a.IsGlobalUnicast() && !thisHost.Contains(a) && (a.Is6() || a.As4()[0] < 240)
+}
+
+const resolvConf = "/etc/resolv.conf"
+
+// hostResolver returns the first name server of a resolver's configuration.
+func hostResolver(path string) (netip.AddrPort, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		words := strings.Fields(s.Text())
+		if len(words) < 2 || words[0] != "nameserver" {
+			continue
+		}
+		if a, err := netip.ParseAddr(words[1]); err == nil {
+			return netip.AddrPortFrom(a, dnsPort), nil
+		}
+	}
+	return netip.AddrPort{}, fmt.Errorf("%s names no name server", path)
+}
