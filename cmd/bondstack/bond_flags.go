@@ -175,6 +175,7 @@ func (s *bondSettings) open(log *slog.Logger, kinds map[string]openFunc) (*opene
 // opened before an error.
 func (o *opened) open(s *bondSettings, log *slog.Logger, kinds map[string]openFunc) (err error) {
 	s.bond.Logger = log
+	s.userLinks().options.Logger = log
 	if o.bond, err = bonding.New(s.bond); err != nil {
 		return err
 	}
@@ -199,6 +200,9 @@ func (o *opened) close() {
 	}
 	if o.bond != nil {
 		o.bond.Close()
+	}
+	if o.joiner != nil {
+		o.joiner.link.user.close()
 	}
 }
 

@@ -24,6 +24,11 @@ takes; it needs CAP_BPF too), or fdbased, gVisor's own endpoint; only the first
 colon separates it from the NAME. A slave that is not there does not stop the
 rest: it joins when it appears.
 
+Slaves of kind user need no rights and no interface: they lead to a network in
+memory that passes connections on by ordinary sockets of the host. --slave user:
+gives them the names user0, user1 and so on. Settings for all of them follow the
+first: --slave user:,loopback=on (gateway=IP, gateway6=IP, dns=IP[:PORT], mtu=N).
+
 A VLAN device is a further interface of the stack, with frames that have a tag:
 --vlan 5=10.5.0.2/24 for 802.1Q, --vlan 802.1ad:7/5=10.75.0.2/24 for VLAN 5 in the
 service VLAN 7, --vlan 5@3 for priority 3.

@@ -27,6 +27,7 @@ func (s slaveSpec) String() string { return s.kind + ":" + s.name }
 type linkOptions struct {
 	exclusive       bool
 	hardwareAddress bool
+	user            *userLinks // of the slaves of kind user
 }
 
 // openFunc opens a slave's link, and returns what the user should know of it.
@@ -37,6 +38,7 @@ var linkKinds = map[string]openFunc{
 	"packet":  openPacket,
 	"fdbased": openFdbased,
 	"xdp":     openXDP,
+	userKind:  openUser,
 }
 
 const defaultKind = "packet"
@@ -93,16 +95,24 @@ func (s *bondSettings) parseSlave(text string) error {
 		kinds := slices.Sorted(maps.Keys(linkKinds))
 		return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
 	}
+	if kind == userKind {
+		var err error
+		if name, err = s.userLinks().parse(name, s.hasSlave); err != nil {
+			return fmt.Errorf("%q: %w", text, err)
+		}
+	}
 	if len(name) == 0 || len(name) > maxName {
 		return fmt.Errorf("%q: the name %q has %d bytes, allowed are 1 to %d", text, name, len(name), maxName)
 	}
-	for _, other := range s.slaves {
-		if other.name == name {
-			return fmt.Errorf("%q: slave %s is given twice", text, name)
-		}
+	if s.hasSlave(name) {
+		return fmt.Errorf("%q: slave %s is given twice", text, name)
 	}
 	s.slaves = append(s.slaves, slaveSpec{kind, name})
 	return nil
+}
+
+func (s *bondSettings) hasSlave(name string) bool {
+	return slices.ContainsFunc(s.slaves, func(other slaveSpec) bool { return other.name == name })
 }
 
 // joinEvery is how often a missing slave is looked for.

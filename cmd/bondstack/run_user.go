@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"bondstack/link/user"
+
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// userKind is the kind of slaves that need no rights.
+const userKind = "user"
+
+// userLinks is the network that the slaves of kind user share. It is made for the
+// first of them.
+type userLinks struct {
+	options user.Options
+	setBy   string // the slave that has set the options
+
+	mu      sync.Mutex
+	network *user.Network // guarded by mu
+}
+
+// userLinks returns the network of the bond's slaves of kind user.
+func (s *bondSettings) userLinks() *userLinks {
+	if s.link.user == nil {
+		s.link.user = &userLinks{}
+	}
+	return s.link.user
+}
+
+// parse reads what follows "user:", [NAME][,SETTING=VALUE...], and returns the
+// slave's name: its own, or the first of user0, user1 and so on that is not taken.
+func (u *userLinks) parse(text string, taken func(name string) bool) (name string, err error) {
+	name, settings, has := strings.Cut(text, ",")
+	for i := 0; name == ""; i++ {
+		if next := fmt.Sprintf("user%d", i); !taken(next) {
+			name = next
+		}
+	}
+	if !has {
+		return name, nil
+	}
+	if u.setBy != "" {
+		return "", fmt.Errorf("all slaves of kind %s share one network, whose settings %s has: they are given once", userKind, u.setBy)
+	}
+	u.setBy = name
+	return name, u.options.Set(settings)
+}
+
+// openUser opens a link to the network, and makes that at first.
+func openUser(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
+	if o.exclusive || o.hardwareAddress {
+		return nil, nil, fmt.Errorf("user:%s: --exclusive and --hardware-address are for interfaces of the host", name)
+	}
+	if o.user == nil {
+		return nil, nil, errors.New("slaves of kind user are not for this command")
+	}
+	ep, err := o.user.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	return ep, nil, nil
+}
+
+func (u *userLinks) open() (*user.Link, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.network == nil {
+		n, err := user.NewNetwork(u.options)
+		if err != nil {
+			return nil, err
+		}
+		u.network = n
+	}
+	return u.network.NewLink()
+}
+
+// close ends the network, after the bond whose slaves its links are.
+func (u *userLinks) close() {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.network != nil {
+		u.network.Close()
+		u.network = nil
+	}
+}
