@@ -12,15 +12,19 @@ func (s *snapshot) receiverOf(from *slave) *receiver {
 	return from.apart.Load()
 }
 
-// joiningReceiver is for a slave that is attached, and not yet a member: what it
-// will be in the modes in which every slave receives. In the others it begins as
-// one that does not.
-func (b *Bond) joiningReceiver(s *slave) *receiver {
-	switch b.Mode() {
-	case BalanceRR, BalanceXOR, Broadcast:
-		return &receiver{slave: s}
+// beginToReceive makes ready for the frames of a slave that is about to be
+// attached: until it is a member they are received in the modes in which every
+// slave receives. In the others it begins as one that does not.
+func (b *Bond) beginToReceive(s *slave) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.copies != nil {
+		b.copies.table.Forget(s.slot)
 	}
-	return nil
+	switch b.config.mode {
+	case BalanceRR, BalanceXOR, Broadcast:
+		s.apart.Store(&receiver{slave: s})
+	}
 }
 
 // leavingReceiver is for a slave that is about to be dismissed. Where another

@@ -74,7 +74,7 @@ func (b *Bond) join(name string, ep stack.LinkEndpoint, o SlaveOptions, device *
 		b.restore(s)
 		return nil, err
 	}
-	s.apart.Store(b.joiningReceiver(s))
+	b.beginToReceive(s)
 	ep.Attach(b.portOf(s))
 	s.look()
 	b.control(func(now instant) {
@@ -177,9 +177,6 @@ func (b *Bond) admit(s *slave, mtu uint32, now instant) {
 		b.mtu.Store(mtu)
 	}
 	b.set(func() { b.catchUp(s, mtu) })
-	if b.copies != nil {
-		b.copies.table.Forget(s.slot)
-	}
 	b.slaves = append(b.slaves, s)
 	b.dirty = true
 	b.headers.Store(max(b.headers.Load(), uint32(s.ep.MaxHeaderLength())))

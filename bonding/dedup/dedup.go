@@ -42,6 +42,8 @@ package dedup
 import (
 	"hash/maphash"
 	"math/bits"
+	"sync"
+	"sync/atomic"
 
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -77,6 +79,12 @@ type Table struct {
 	slaves int
 	shift  uint // of the mixed key, which leaves the number of the shard
 	shards []shard
+
+	// forgets counts the calls of Forget; forgotten has, of each slave, the number
+	// of the last one that was for it. An entry catches up when its key arrives.
+	forgets   atomic.Uint64
+	forgotten []atomic.Uint64
+	mu        sync.Mutex // one Forget at a time
 }
 
 // New returns an empty Table.
@@ -97,6 +105,8 @@ func New(o Options) *Table {
 		slaves: min(max(o.Slaves, 1), maxSlaves),
 		shift:  uint(64 - bits.TrailingZeros(uint(n))),
 		shards: make([]shard, n),
+
+		forgotten: make([]atomic.Uint64, min(max(o.Slaves, 1), maxSlaves)),
 	}
 	for i := range t.shards {
 		t.shards[i].init((entries+n-1)/n, t.slaves)
@@ -145,24 +155,28 @@ func (t *Table) Copy(slave int, key uint64, epoch uint32) bool {
 	mixed := mix(key)
 	s := &t.shards[mixed>>t.shift]
 	s.mu.Lock()
-	copied := s.arriveLocked(slave, key, mixed, epoch)
+	forgets := t.forgets.Load() // with the lock, so that no entry is ahead of it
+	i := s.entryLocked(key, mixed, epoch, uint16(forgets))
+	if s.entries[i].forgets != uint16(forgets) {
+		s.forgetLocked(i, forgets, t.forgotten)
+	}
+	copied := s.arriveLocked(i, slave, epoch)
 	s.mu.Unlock()
 	return copied
 }
 
 // Forget drops what the table knows of a slave, so that another can take its
 // index. It must not be called while a Copy for that slave can be under way.
-// It visits all entries, a shard at a time.
+// It takes no time: entries learn of it one by one, as their keys arrive.
 func (t *Table) Forget(slave int) {
 	if uint(slave) >= uint(t.slaves) {
 		return
 	}
-	for i := range t.shards {
-		s := &t.shards[i]
-		s.mu.Lock()
-		s.forgetLocked(slave)
-		s.mu.Unlock()
-	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.forgets.Load() + 1
+	t.forgotten[slave].Store(n) // before forgets: who reads that finds this
+	t.forgets.Store(n)
 }
 
 // mix spreads keys over shards and chains even if they are a mere count: all

@@ -3,6 +3,7 @@ package dedup
 import (
 	"math/bits"
 	"sync"
+	"sync/atomic"
 )
 
 // shard is a part of a table: a hash table of chains whose entries are also in
@@ -34,12 +35,18 @@ func (s *shard) init(n, slaves int) {
 	s.slaves = slaves
 }
 
-// arriveLocked is Table.Copy, with the key's mixed form.
-func (s *shard) arriveLocked(slave int, key, mixed uint64, epoch uint32) bool {
+// entryLocked returns the entry of a key, a new one if need be.
+func (s *shard) entryLocked(key, mixed uint64, epoch uint32, forgets uint16) uint16 {
 	i := s.findLocked(key, mixed)
 	if i == 0 {
 		i = s.insertLocked(key, mixed, epoch)
+		s.entries[i].forgets = forgets
 	}
+	return i
+}
+
+// arriveLocked is Table.Copy for the key of an entry.
+func (s *shard) arriveLocked(i uint16, slave int, epoch uint32) bool {
 	e := &s.entries[i]
 	e.age(epoch)
 	if e.arrive(&s.counts[int(i)*s.slaves+slave]) {
@@ -106,9 +113,17 @@ func (s *shard) linkNewest(i uint16) {
 	s.entries[0].older = i
 }
 
-// forgetLocked has a slave count as one on which no key ever arrived.
-func (s *shard) forgetLocked(slave int) {
-	for i := 1; i <= s.used; i++ {
-		s.counts[i*s.slaves+slave] = s.entries[i].floor
+// forgetLocked has the slaves that were forgotten since an entry last looked count
+// as ones on which its key never arrived. An entry that has not looked for 2^16
+// calls of Forget may miss some. That takes longer than two epochs, after which
+// its counts mean nothing.
+func (s *shard) forgetLocked(i uint16, forgets uint64, forgotten []atomic.Uint64) {
+	e := &s.entries[i]
+	known := forgets - uint64(uint16(forgets)-e.forgets)
+	for slave := range forgotten {
+		if forgotten[slave].Load() > known {
+			s.counts[int(i)*s.slaves+slave] = e.floor
+		}
 	}
+	e.forgets = uint16(forgets)
 }
