@@ -25,6 +25,8 @@ type option struct {
 	// get returns the present value as Linux's sysfs shows it; nil for an
 	// option that only acts.
 	get func(c *config) string
+	// values are those of an option that is a number or a word for one; else nil.
+	values *number
 }
 
 // change is a set of options under way: the configuration as it will be, what
@@ -45,7 +47,7 @@ type change struct {
 // optionTable is in the order in which Linux applies the attributes of one
 // netlink message; the order matters where one option needs another.
 var optionTable = []option{
-	{name: "mode", empty: true, down: true, set: setMode, get: func(c *config) string { return modeNumber.show(uint64(c.mode)) }},
+	{name: "mode", empty: true, down: true, values: &modeNumber, set: setMode, get: func(c *config) string { return modeNumber.show(uint64(c.mode)) }},
 	keyword("monitor_rule", keywords(monitorRuleNames...), func(c *config) *uint8 { return (*uint8)(&c.rule) }),
 	{name: "active_slave", modes: primaryModes, set: setActiveSlave},
 	numeric("miimon", fromZero(int31, 100), (*config).setMIIMon, func(c *config) uint64 { return ms(c.miimon) }),
@@ -129,7 +131,7 @@ func ms(d time.Duration) uint64 { return uint64(d / time.Millisecond) }
 
 // numeric is an option that is a number, or a word for one.
 func numeric(name string, n number, set func(*config, uint64), get func(*config) uint64) option {
-	return option{name: name,
+	return option{name: name, values: &n,
 		set: func(ch *change, text string) error {
 			v, ok := n.parse(text)
 			if !ok {
@@ -162,7 +164,7 @@ func whileEmpty(o option) option {
 // delay is an option in milliseconds that is kept in passes of miimon.
 func delay(name string, greatest uint64, field func(*config) *uint32) option {
 	n := fromZero(greatest, 0)
-	return option{name: name,
+	return option{name: name, values: &n,
 		set: func(ch *change, text string) error {
 			v, ok := n.parse(text)
 			if !ok {
