@@ -216,7 +216,7 @@ func TestHostWithTheSameAddress(t *testing.T) {
 		}
 		i.end()
 		_, h := l.host(bonding.Options{Mode: bonding.ActiveBackup}, slaveSpec{"packet", "s0"}, slaveSpec{"packet", "s1"})
-		if err := (service{kind: "echo", port: 7}).start(h, slog.New(slog.DiscardHandler)); err != nil {
+		if _, err := (service{kind: "echo", port: 7}).start(t.Context(), h, slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		r := l.watch()

@@ -56,11 +56,11 @@ func parseForward(text string) (forward, error) {
 // forwardDialTimeout bounds how long the other side may take to answer.
 const forwardDialTimeout = 10 * time.Second
 
-// start begins to forward, until the host is closed or ctx ends.
-func (f forward) start(ctx context.Context, h *stack.Host, log *slog.Logger) error {
+// start is that of a starter.
+func (f forward) start(ctx context.Context, h *stack.Host, log *slog.Logger) (stop func(), err error) {
 	l, err := h.Listen("tcp", fmt.Sprintf(":%d", f.port))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	dialer := net.Dialer{Timeout: forwardDialTimeout}
 	go serveEach(l, func(in net.Conn) {
@@ -74,7 +74,7 @@ func (f forward) start(ctx context.Context, h *stack.Host, log *slog.Logger) err
 		defer stop()
 		splice(in, out)
 	})
-	return nil
+	return func() { l.Close() }, nil
 }
 
 // splice passes bytes both ways until both are done. The end of one direction

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -70,11 +71,11 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// start begins to serve on the host, until that is closed.
-func (s service) start(h *stack.Host, log *slog.Logger) error {
+// start is that of a starter.
+func (s service) start(_ context.Context, h *stack.Host, log *slog.Logger) (stop func(), err error) {
 	l, err := h.Listen("tcp", fmt.Sprintf(":%d", s.port))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch s.kind {
 	case "http":
@@ -86,7 +87,7 @@ func (s service) start(h *stack.Host, log *slog.Logger) error {
 	case "discard":
 		go serveEach(l, func(c net.Conn) { io.Copy(io.Discard, c) })
 	}
-	return nil
+	return func() { l.Close() }, nil
 }
 
 // headerTimeout bounds how long a client may take over its request's header.

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"bondstack/stack"
+)
+
+// hosted is a bond that runs with a host on it.
+type hosted struct {
+	*opened
+	settings *runSettings
+	host     *stack.Host
+	log      *slog.Logger
+	ctx      context.Context
+	end      context.CancelFunc
+	services map[string]func() // what ends each, by what it is called in messages
+}
+
+// run hosts the stack until ctx ends.
+func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) error {
+	r, err := s.start(ctx, log, kinds)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	return r.wait(ctx)
+}
+
+// start starts all that the settings say. What it returns has to be closed.
+func (s *runSettings) start(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) (*hosted, error) {
+	r := &hosted{settings: s, log: log, services: map[string]func(){}}
+	r.ctx, r.end = context.WithCancel(ctx)
+	if err := r.start(kinds); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *hosted) start(kinds map[string]openFunc) (err error) {
+	s := r.settings
+	if r.opened, err = s.open(r.log, kinds); err != nil {
+		return err
+	}
+	if r.host, err = s.newHost(r.bond); err != nil {
+		return err
+	}
+	for _, svc := range s.services {
+		if err := r.startService("--serve "+svc.String(), svc); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.forwards {
+		if err := r.startService("--forward "+f.String(), f); err != nil {
+			return err
+		}
+	}
+	r.control.serve(&runState{bond: r.bond, joiner: r.joiner, host: r.host})
+	r.log.Info("running", "bond", r.bond.Name(), "mode", r.bond.Mode(), "addresses", s.host.Addresses, "control", s.control, "stack", r.host.Settings().String())
+	return nil
+}
+
+// starter is a service or a forward.
+type starter interface {
+	// start begins to serve on the host, until stop is called, which leaves
+	// connections be, or the host is closed. ctx ends connections too.
+	start(ctx context.Context, h *stack.Host, log *slog.Logger) (stop func(), err error)
+}
+
+func (r *hosted) startService(name string, s starter) error {
+	stop, err := s.start(r.ctx, r.host, r.log)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	r.services[name] = stop
+	return nil
+}
+
+// wait has missing slaves join, until ctx ends.
+func (r *hosted) wait(ctx context.Context) error {
+	r.joiner.run(ctx)
+	r.log.Info("stopping", "bond", r.bond.Name())
+	return nil
+}
+
+// close ends everything.
+func (r *hosted) close() {
+	r.end()
+	for _, name := range slices.Sorted(maps.Keys(r.services)) {
+		r.services[name]()
+	}
+	if r.host != nil {
+		r.host.Close()
+	}
+	if r.opened != nil {
+		r.opened.close()
+	}
+}
