@@ -24,8 +24,10 @@ type bondSettings struct {
 	options map[string]string
 	bond    bonding.Options
 	control string
-	insist  bool
-	link    linkOptions
+	// quiet has no control socket be opened where --control names none.
+	quiet  bool
+	insist bool
+	link   linkOptions
 }
 
 // define defines the flags. read reads their values once they are parsed.
@@ -49,7 +51,7 @@ func (s *bondSettings) define(fs *pflag.FlagSet) (read func(*faults)) {
 		f.each("--option", *options, s.parseOption)
 		f.add("--mac", s.parseMAC(*mac))
 		f.add("", s.tryBond())
-		if s.control == "" {
+		if s.control == "" && !s.quiet {
 			s.control = defaultSocket()
 		}
 	}
@@ -184,8 +186,10 @@ func (o *opened) open(s *bondSettings, log *slog.Logger, kinds map[string]openFu
 	if err := o.bond.SetOptions(forBond); err != nil {
 		return err
 	}
-	if o.control, err = listenControl(s.control); err != nil {
-		return err
+	if s.control != "" {
+		if o.control, err = listenControl(s.control); err != nil {
+			return err
+		}
 	}
 	if err := o.joiner.joinFirst(s.insist); err != nil {
 		return err

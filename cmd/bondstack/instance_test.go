@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"bondstack/cmd/bondstack/sandbox"
 	"bondstack/link/linktest"
 	"bondstack/link/packet"
 	"bondstack/link/wire"
@@ -25,6 +26,7 @@ import (
 const asCommand = "BONDSTACK_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
+	sandbox.Hook()
 	if os.Getenv(asCommand) != "" {
 		main()
 	}

@@ -15,6 +15,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"bondstack/cmd/bondstack/sandbox"
 )
 
 // Exit codes.
@@ -42,6 +44,7 @@ var commands = []command{
 	{"del-slave", "take slaves out of a running instance", runDelSlave},
 	{"devices", "measure the table of named devices beside gVisor's and the kernel's", runDevices},
 	{"drain", "take slaves of a running instance out of use without loss", runDrain},
+	{"exec", "run a command in a network namespace that has only a bond", runExec},
 	{"explain", "tell in words why each port of an 802.3ad bond is or is not in use", runExplain},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"mode", "change the mode of a running instance", runMode},
@@ -54,7 +57,10 @@ var commands = []command{
 	{"watch", "print the events of a running instance as they come", runWatch},
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	sandbox.Hook()
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // run is the program: args are the arguments without the program's name, the
 // result is its exit code.

@@ -10,6 +10,8 @@ import (
 
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
+
+	"github.com/spf13/pflag"
 )
 
 const tapHelp = `
@@ -64,8 +66,7 @@ func parseTap(args []string, stdout, stderr io.Writer) (s *tapSettings, code int
 	fs := newFlags("tap")
 	read := s.define(fs)
 	fs.StringVar(&s.netns, "netns", "", "the network namespace of the device, `NAME` or file (default that of bondstack)")
-	addresses := fs.StringArray("address", nil, "an address of the device, `CIDR`; may be given again")
-	fs.IntVar(&s.queues, "queues", 1, "how many queues the device has, `N`")
+	readDevice := s.defineDevice(fs)
 	if code, done := parseFlags(fs, tapHelp, args, stdout, stderr); done {
 		return nil, code, true
 	}
@@ -74,16 +75,26 @@ func parseTap(args []string, stdout, stderr io.Writer) (s *tapSettings, code int
 	}
 	var f faults
 	read(&f)
-	f.each("--address", *addresses, s.parseAddress)
-	f.add("--name", tap.CheckName(s.name))
-	f.add("--queues", s.checkQueues())
-	if s.bond.MTU > tap.MaxMTU {
-		f.add("--mtu", fmt.Errorf("%d is more than a TAP device takes, allowed are 68 to %d", s.bond.MTU, tap.MaxMTU))
-	}
+	readDevice(&f)
 	if err := errors.Join(f...); err != nil {
 		return nil, usageError("tap", stderr, err), true
 	}
 	return s, exitOK, false
+}
+
+// defineDevice defines the flags of the device. read reads their values once they
+// are parsed.
+func (s *tapSettings) defineDevice(fs *pflag.FlagSet) (read func(*faults)) {
+	addresses := fs.StringArray("address", nil, "an address of the device, `CIDR`; may be given again")
+	fs.IntVar(&s.queues, "queues", 1, "how many queues the device has, `N`")
+	return func(f *faults) {
+		f.each("--address", *addresses, s.parseAddress)
+		f.add("--name", tap.CheckName(s.name))
+		f.add("--queues", s.checkQueues())
+		if s.bond.MTU > tap.MaxMTU {
+			f.add("--mtu", fmt.Errorf("%d is more than a TAP device takes, allowed are 68 to %d", s.bond.MTU, tap.MaxMTU))
+		}
+	}
 }
 
 func (s *tapSettings) checkQueues() error {

@@ -21,33 +21,75 @@ const namespaceFolder = "/run/netns"
 
 // run has the device there until ctx ends, or somebody deletes it.
 func (s *tapSettings) run(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) error {
-	device, err := s.newDevice()
+	namespace, err := s.openNamespace()
 	if err != nil {
 		return err
 	}
-	defer device.Close()
-	o, err := s.open(log, kinds)
-	if err != nil {
-		return s.explain(err)
-	}
-	defer o.close()
-	b, err := bridge.New(device, o.bond, bridge.Options{Logger: log})
+	defer namespace.Close() // of nil too
+	k, err := s.openDevice(namespace, log, kinds)
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	if err := s.bringUp(device); err != nil {
+	defer k.close()
+	if err := s.bringUp(k.device); err != nil {
 		return err
 	}
-	o.control.serve(&runState{bond: o.bond, joiner: o.joiner, device: func() (deviceStatus, []hostAddress) {
-		return deviceStatus{s.name, s.netns, s.queues, device.Stats(), b.Stats()}, deviceAddresses(device)
-	}})
-	log.Info("running", "bond", o.bond.Name(), "mode", o.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
-	if untilGone(ctx, device, o.joiner.run) {
+	k.serve(s)
+	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
+	if untilGone(ctx, k.device, k.joiner.run) {
 		return fmt.Errorf("device %s was deleted", s.name)
 	}
-	log.Info("stopping", "bond", o.bond.Name())
+	log.Info("stopping", "bond", k.bond.Name())
 	return nil
+}
+
+// kernelBond is a bond with its kernel device, which follows it.
+type kernelBond struct {
+	*opened
+	device *tap.Endpoint
+	bridge *bridge.Bridge
+}
+
+// openDevice makes the device, down, in a namespace (nil for this one), and the
+// bond with the slaves that are there.
+func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map[string]openFunc) (k *kernelBond, err error) {
+	k = &kernelBond{}
+	defer func() {
+		if err != nil {
+			k.close()
+		}
+	}()
+	if k.device, err = s.newDevice(namespace); err != nil {
+		return k, err
+	}
+	if k.opened, err = s.open(log, kinds); err != nil {
+		return k, s.explain(err)
+	}
+	k.bridge, err = bridge.New(k.device, k.bond, bridge.Options{Logger: log})
+	return k, err
+}
+
+// close closes what was opened.
+func (k *kernelBond) close() {
+	if k.bridge != nil {
+		k.bridge.Close()
+	}
+	if k.opened != nil {
+		k.opened.close()
+	}
+	if k.device != nil {
+		k.device.Close()
+	}
+}
+
+// serve begins to answer, where there is a control socket.
+func (k *kernelBond) serve(s *tapSettings) {
+	if k.control == nil {
+		return
+	}
+	k.control.serve(&runState{bond: k.bond, joiner: k.joiner, device: func() (deviceStatus, []hostAddress) {
+		return deviceStatus{s.name, s.netns, s.queues, k.device.Stats(), k.bridge.Stats()}, deviceAddresses(k.device)
+	}})
 }
 
 // untilGone runs f until ctx ends, or the device is deleted, which it reports.
@@ -69,30 +111,33 @@ func untilGone(ctx context.Context, device *tap.Endpoint, f func(context.Context
 	return gone && ctx.Err() == nil
 }
 
-// newDevice makes the device, which follows the bond later.
-func (s *tapSettings) newDevice() (*tap.Endpoint, error) {
-	o := tap.Options{Queues: s.queues, PassChecksums: true}
-	if s.netns != "" {
-		path := s.netns
-		if !strings.Contains(path, "/") {
-			path = filepath.Join(namespaceFolder, path)
-		}
-		file, err := os.Open(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("--netns %s: there is no such namespace; make it with \"ip netns add\", or name a file such as /proc/PID/ns/net", s.netns)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--netns %s: %w", s.netns, err)
-		}
-		defer file.Close()
-		o.Namespace = file
+// openNamespace opens the namespace that the device is to be in; nil for this one.
+func (s *tapSettings) openNamespace() (*os.File, error) {
+	if s.netns == "" {
+		return nil, nil
 	}
-	device, err := tap.New(s.name, o)
+	path := s.netns
+	if !strings.Contains(path, "/") {
+		path = filepath.Join(namespaceFolder, path)
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("--netns %s: there is no such namespace; make it with \"ip netns add\", or name a file such as /proc/PID/ns/net", s.netns)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--netns %s: %w", s.netns, err)
+	}
+	return file, nil
+}
+
+// newDevice makes the device, which follows the bond later.
+func (s *tapSettings) newDevice(namespace *os.File) (*tap.Endpoint, error) {
+	device, err := tap.New(s.name, tap.Options{Queues: s.queues, PassChecksums: true, Namespace: namespace})
 	switch {
 	case errors.Is(err, tap.ErrExists):
 		return nil, fmt.Errorf("%w; choose another --name, or delete it with \"ip link delete %s\"", err, s.name)
 	case errors.Is(err, tap.ErrPermission):
-		return nil, fmt.Errorf("%w; run bondstack tap as root, or with CAP_NET_ADMIN and CAP_NET_RAW", err)
+		return nil, fmt.Errorf("%w; run bondstack as root, or with CAP_NET_ADMIN and CAP_NET_RAW and a /dev/net/tun that you may open (chmod 666 /dev/net/tun, as distributions have it)", err)
 	}
 	return device, err
 }
@@ -109,14 +154,23 @@ func (s *tapSettings) explain(err error) error {
 
 // bringUp brings the device up, with its addresses.
 func (s *tapSettings) bringUp(device *tap.Endpoint) error {
+	if err := s.addAddresses(device, false); err != nil {
+		return err
+	}
+	return device.SetUp()
+}
+
+// addAddresses gives the device its addresses. The kernel looks for others that
+// have an IPv6 address unless unique is set.
+func (s *tapSettings) addAddresses(device *tap.Endpoint, unique bool) error {
 	for _, p := range s.addresses {
 		bits := p.Addr().BitLen()
 		ip := &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), bits)}
-		if err := device.AddAddress(ip, false); err != nil {
+		if err := device.AddAddress(ip, unique); err != nil {
 			return err
 		}
 	}
-	return device.SetUp()
+	return nil
 }
 
 // deviceAddresses are the addresses that the namespace has on the device.

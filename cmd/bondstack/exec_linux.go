@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+
+	"bondstack/cmd/bondstack/sandbox"
+)
+
+// exec runs the command and returns its exit code. args are those of bondstack
+// exec.
+func (s *execSettings) exec(args []string, log *slog.Logger, kinds map[string]openFunc) (code int, err error) {
+	var relay *sandbox.Relay
+	if s.relay != 0 {
+		relay = sandbox.AdoptRelay(s.relay)
+	} else {
+		if relay, err = sandbox.NewRelay(); err != nil {
+			return 0, err
+		}
+		relay.Forward()
+		defer sandbox.HoldTerminal()()
+	}
+	defer relay.Close()
+	if sandbox.Privileged() {
+		return s.execHere(relay, log, kinds)
+	}
+	if err := s.checkUnprivileged(); err != nil {
+		return 0, err
+	}
+	if s.relay != 0 {
+		return 0, fmt.Errorf("a user namespace was made, and gives no rights over it; AppArmor or another security module may be why: allow it there, or run bondstack as root")
+	}
+	return sandbox.RunInUserNamespace(relay, s.asRoot, func(far string) []string {
+		return append([]string{"bondstack", "exec", "--relay=" + far}, args...)
+	})
+}
+
+// execHere runs the command with the rights that this process has.
+func (s *execSettings) execHere(relay *sandbox.Relay, log *slog.Logger, kinds map[string]openFunc) (int, error) {
+	ctx, unwatch, err := relay.Watch(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	watching := true
+	stopWatching := func() {
+		if watching {
+			unwatch()
+		}
+		watching = false
+	}
+	defer stopWatching()
+	network, err := sandbox.NewNetwork()
+	if err != nil {
+		return 0, err
+	}
+	defer network.Close()
+	k, err := s.openDevice(network.File(), log, kinds)
+	if err != nil {
+		return 0, err
+	}
+	defer k.close()
+	if err := s.prepare(ctx, network, k, log); err != nil {
+		return 0, err
+	}
+	k.serve(&s.tapSettings)
+	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "addresses", s.addresses, "command", s.command)
+	join, stopJoining := context.WithCancel(context.Background())
+	defer stopJoining()
+	go k.joiner.run(join)
+	stopWatching()
+	return sandbox.Run(relay, network, sandbox.Command{
+		Args:        s.command,
+		Resolver:    sandbox.Resolver(s.dns),
+		MustResolve: len(s.dns) > 0,
+		DropRights:  s.relay != 0 && !s.asRoot,
+	})
+}
+
+// prepare brings the device up, with addresses that nobody else has, and routes.
+func (s *execSettings) prepare(ctx context.Context, network *sandbox.Network, k *kernelBond, log *slog.Logger) error {
+	if err := k.device.SetUp(); err != nil {
+		return err
+	}
+	running, err := network.AwaitRunning(ctx, s.name, s.wait)
+	if err != nil {
+		return err
+	}
+	if running {
+		var addrs []netip.Addr
+		for _, p := range s.addresses {
+			addrs = append(addrs, p.Addr())
+		}
+		if err := network.Detect(ctx, s.name, addrs, s.detect); err != nil {
+			return s.explainTaken(err)
+		}
+	} else {
+		log.Warn("no slave is usable yet; the command starts all the same", "bond", k.bond.Name(), "waited", s.wait)
+	}
+	if err := s.addAddresses(k.device, running && s.detect > 0); err != nil {
+		return err
+	}
+	for _, g := range s.gateways {
+		if err := network.AddDefaultRoute(s.name, g); err != nil {
+			return fmt.Errorf("--gateway: %w", err)
+		}
+	}
+	return nil
+}
+
+// explainTaken adds the way out to the error of an address that is in use.
+func (s *execSettings) explainTaken(err error) error {
+	var taken sandbox.Taken
+	if !errors.As(err, &taken) {
+		return err
+	}
+	return fmt.Errorf("%w; choose another --address, or start with --detect=0 where that is meant to be", err)
+}

@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Run runs a command in a network, and returns its exit code when it has ended
+// and all processes that it has left are being killed. An error is of what failed
+// before this program was started anew; what fails after that is told on the
+// standard error, with one of the exit codes for it. The relay is closed.
+func Run(relay *Relay, network *Network, c Command) (int, error) {
+	settings, err := json.Marshal(initSettings{Resolver: c.Resolver, MustResolve: c.MustResolve, DropRights: c.DropRights})
+	if err != nil {
+		return 0, fmt.Errorf("sandbox: %w", err)
+	}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	args := func(far string) []string {
+		return append([]string{initName, far, string(settings)}, c.Args...)
+	}
+	code, err := spawn(relay, attr, args, func() error {
+		if err := network.enter(); err != nil {
+			return err
+		}
+		set := relayedSet()
+		return unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start the sandbox: %w", err)
+	}
+	return code, nil
+}
+
+// relayedSet is the signals that are handed on.
+func relayedSet() unix.Sigset_t { return setOf(relayed...) }
+
+// setOf makes a set of signals.
+func setOf(signals ...syscall.Signal) unix.Sigset_t {
+	var set unix.Sigset_t
+	bits := 1024 / len(set.Val) // of a word
+	for _, s := range signals {
+		set.Val[(int(s)-1)/bits] |= 1 << ((int(s) - 1) % bits)
+	}
+	return set
+}
