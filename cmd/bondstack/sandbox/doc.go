@@ -23,9 +23,9 @@
 //
 // All processes stay in the process group, the session and on the terminal that
 // the caller has, so that what the terminal sends reaches the command by itself.
-// A signal that only the caller got is handed on. The first process tells one
-// from the other: it blocks these signals, and has got its own copy exactly where
-// the whole group has.
+// A signal that only the caller got is handed on, a fifth of a second later: the
+// first process of the sandbox knows by then whether it got one too, as it has
+// where the whole group got it.
 //
 // # Mounts
 //

@@ -8,10 +8,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,6 +45,8 @@ func runInit(far, text string, args []string) (int, error) {
 		return CodeFailure, err
 	}
 	unix.CloseOnExec(relay)
+	got := make(chan os.Signal, 16)
+	catch(got)
 	var s initSettings
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		return CodeFailure, err
@@ -57,16 +59,16 @@ func runInit(far, text string, args []string) (int, error) {
 	if err != nil {
 		return codeOfError(err), fmt.Errorf("%s: %w", args[0], err)
 	}
-	for _, sig := range relayed {
-		if takePending(sig) { // that the whole group got
-			return Interrupted{sig}.Code(), nil
-		}
+	select {
+	case sig := <-got: // with the whole group
+		return Interrupted{sig.(syscall.Signal)}.Code(), nil
+	default:
 	}
 	pid, err := startCommand(path, args, s.DropRights)
 	if err != nil {
 		return codeOfError(err), fmt.Errorf("%s: %w", args[0], err)
 	}
-	go handOn(relay, pid)
+	go handOn(relay, got, pid)
 	return reap(pid)
 }
 
@@ -98,8 +100,7 @@ func codeOfError(err error) int {
 	return CodeNotExecutable
 }
 
-// startCommand starts the command with no signal blocked that was not blocked
-// before.
+// startCommand starts the command.
 func startCommand(path string, args []string, dropRights bool) (pid int, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -108,13 +109,6 @@ func startCommand(path string, args []string, dropRights bool) (pid int, err err
 			return 0, err
 		}
 	}
-	set := relayedSet()
-	// Should the whole group get a signal in this moment, it ends this process,
-	// and all with it.
-	if err := unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil); err != nil {
-		return 0, err
-	}
-	defer unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
 	return syscall.ForkExec(path, args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 }
 
@@ -138,10 +132,33 @@ func dropInherited() error {
 // handOn sends the command the signals that come by the relay, except those that
 // this process got as well, as one of the group that the command is in. It ends
 // everything when the process that the user started is gone.
-//
-// The kernel signals the youngest of a group first: what the group got is pending
-// here before the relay can tell of it.
-func handOn(relay, pid int) {
+func handOn(relay int, got <-chan os.Signal, pid int) {
+	told := make(chan syscall.Signal)
+	go func() {
+		for {
+			told <- nextTold(relay)
+		}
+	}()
+	var p pairs
+	timer := time.NewTimer(pairWithin)
+	for {
+		select {
+		case s := <-got:
+			p.got(s.(syscall.Signal), time.Now())
+		case s := <-told:
+			p.told(s, time.Now())
+		case <-timer.C:
+		}
+		alone, next := p.due(time.Now())
+		for _, s := range alone {
+			unix.Kill(pid, s)
+		}
+		timer.Reset(next)
+	}
+}
+
+// nextTold reads a signal from the relay.
+func nextTold(relay int) syscall.Signal {
 	var b [1]byte
 	for {
 		n, err := unix.Read(relay, b[:])
@@ -150,24 +167,9 @@ func handOn(relay, pid int) {
 		case n != 1:
 			os.Exit(codeSignal + int(unix.SIGKILL))
 		default:
-			if s := syscall.Signal(b[0]); slices.Contains(relayed, s) && !takePending(s) {
-				unix.Kill(pid, s)
-			}
+			return syscall.Signal(b[0])
 		}
 	}
-}
-
-// takePending takes a blocked signal that this process got.
-func takePending(s syscall.Signal) bool {
-	set := setOf(s)
-	fd, err := unix.Signalfd(-1, &set, unix.SFD_NONBLOCK|unix.SFD_CLOEXEC)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd)
-	var info [128]byte // struct signalfd_siginfo
-	n, err := unix.Read(fd, info[:])
-	return err == nil && n == len(info)
 }
 
 // reap waits for the command, and for all that loses its parent meanwhile.

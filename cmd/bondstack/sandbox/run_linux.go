@@ -21,28 +21,9 @@ func Run(relay *Relay, network *Network, c Command) (int, error) {
 	args := func(far string) []string {
 		return append([]string{initName, far, string(settings)}, c.Args...)
 	}
-	code, err := spawn(relay, attr, args, func() error {
-		if err := network.enter(); err != nil {
-			return err
-		}
-		set := relayedSet()
-		return unix.PthreadSigmask(unix.SIG_BLOCK, &set, nil)
-	})
+	code, err := spawn(relay, attr, args, network.enter)
 	if err != nil {
 		return 0, fmt.Errorf("start the sandbox: %w", err)
 	}
 	return code, nil
-}
-
-// relayedSet is the signals that are handed on.
-func relayedSet() unix.Sigset_t { return setOf(relayed...) }
-
-// setOf makes a set of signals.
-func setOf(signals ...syscall.Signal) unix.Sigset_t {
-	var set unix.Sigset_t
-	bits := 1024 / len(set.Val) // of a word
-	for _, s := range signals {
-		set.Val[(int(s)-1)/bits] |= 1 << ((int(s) - 1) % bits)
-	}
-	return set
 }
