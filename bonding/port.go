@@ -27,22 +27,29 @@ const broadcast48 = 1<<48 - 1
 // DeliverNetworkPacket decides whether the bond takes a frame, and delivers it
 // as the bond's own. It implements stack.NetworkDispatcher.
 func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
+	if s := p.slave.bond.snap.Load(); p.admit(s, protocol, pkt) {
+		s.dispatcher.DeliverNetworkPacket(protocol, pkt)
+	}
+}
+
+// admit decides whether the bond takes a frame. It is false where it does not,
+// and where what becomes of the frame is another's business.
+func (p *port) admit(s *snapshot, protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) bool {
 	c := &p.slave.counters
 	eth := pkt.LinkHeader().Slice()
 	if len(eth) < ethernetHeader {
 		c.drop(dropRxShort, 1)
-		return
+		return false
 	}
-	s := p.slave.bond.snap.Load()
 	c.received(len(eth) + pkt.Data().Size())
 	if s.slow && protocol == lacp.EtherType {
 		if p.slave.bond.receiveSlow(p.slave, eth, pkt) {
-			return
+			return false
 		}
 		eth = pkt.LinkHeader().Slice() // pulling the payload up may have moved it
 	}
 	if s.hellos != nil && protocol == echo.EtherType && s.hellos.receive(p.slave, eth, pkt) {
-		return
+		return false
 	}
 	if s.arp != nil {
 		s.arp.look(p.slave, protocol, eth, pkt)
@@ -59,16 +66,16 @@ func (p *port) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *s
 		pkt.NetworkProtocolNumber = protocol
 		if s.reorder != nil {
 			s.reorder.Receive(p.slave.slot, pkt)
-			return
+			return false
 		}
-		s.dispatcher.DeliverNetworkPacket(protocol, pkt)
-		return
+		return true
 	}
 	if reason == dropRxInactive && p.slave.listener != nil {
 		p.slave.listener.DeliverNetworkPacket(protocol, pkt)
-		return
+		return false
 	}
 	c.drop(reason, 1)
+	return false
 }
 
 // DeliverLinkPacket does nothing: packet sockets are the NIC's, which sees what

@@ -6,6 +6,7 @@ import (
 	"bondstack/bonding/flowmap"
 	"bondstack/bonding/reorder"
 	"bondstack/bonding/xmithash"
+	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -20,6 +21,7 @@ type snapshot struct {
 	// cache lines.
 	mac48      uint64
 	dispatcher stack.NetworkDispatcher // nil while no NIC has the bond
+	list       link.ListDispatcher     // the dispatcher where it takes lists
 	// receivers is indexed by slave.slot.
 	receivers []receiver
 	// own are the packed addresses besides mac that frames are received for.
@@ -95,6 +97,7 @@ func (b *Bond) build() *snapshot {
 		mac:             b.mac,
 		mac48:           mac48([]byte(b.mac)),
 		dispatcher:      b.dispatcher,
+		list:            listDispatcher(b.dispatcher),
 		all:             append([]*slave(nil), b.slaves...),
 		active:          b.active,
 		hash:            b.config.policy.Func(xmithash.VLAN),

@@ -16,6 +16,8 @@
 //   - VLANEndpoint: the link is told of the VLAN devices on it.
 //   - TaggedGSOEndpoint: the link segments packets with VLAN tags as well.
 //   - Stacked: the link is on another one.
+//   - ListDispatcher: what is attached to a link takes frames that came together
+//     in one list.
 //   - Named: the link shows its name, and is told it.
 //   - DeviceTable, Device and DeviceHolder: how a bond takes its slaves from a
 //     table of named devices, and hears of their renaming and deletion.
@@ -137,6 +139,17 @@ type Notifier interface {
 	// before it returns. cancel ends the subscription; a call already under
 	// way may still return after it.
 	SubscribeNotifyPeers(f func()) (cancel func())
+}
+
+// ListDispatcher is implemented by what is attached to a link and wants frames that
+// came together delivered together, so that it can send them on together, or join
+// them. A link may deliver by it or by DeliverNetworkPacket, as it likes.
+type ListDispatcher interface {
+	stack.NetworkDispatcher
+	// DeliverList is given frames as DeliverNetworkPacket is: their LinkHeader
+	// is consumed, their NetworkProtocolNumber set, and the list with its
+	// references stays the caller's.
+	DeliverList(list stack.PacketBufferList)
 }
 
 // Named is implemented by a link that shows its name in its status, events and

@@ -1,6 +1,8 @@
 package linktest
 
 import (
+	"bondstack/link"
+
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -29,19 +31,39 @@ func (r *Recorder) InjectWith(frame []byte, opts InjectOptions) bool {
 	if d == nil {
 		return false
 	}
-	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(frame)})
+	pkt := r.received(frame, opts)
 	defer pkt.DecRef()
+	(*d).DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	return true
+}
+
+// InjectList is Inject for frames that came together. What is attached must take
+// lists.
+func (r *Recorder) InjectList(frames ...[]byte) bool {
+	d := r.dispatcher.Load()
+	if d == nil {
+		return false
+	}
+	var list stack.PacketBufferList
+	defer list.Reset()
+	for _, frame := range frames {
+		list.PushBack(r.received(frame, InjectOptions{}))
+	}
+	(*d).(link.ListDispatcher).DeliverList(list)
+	return true
+}
+
+// received makes a packet of a frame as a link delivers it.
+func (r *Recorder) received(frame []byte, opts InjectOptions) *stack.PacketBuffer {
+	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(frame)})
 	pkt.RXChecksumValidated = opts.RXChecksumValidated
 	pkt.GSOOptions = opts.GSO
-	var proto tcpip.NetworkProtocolNumber
 	if h, ok := pkt.LinkHeader().Consume(header.EthernetMinimumSize); ok {
 		eth := header.Ethernet(h)
-		proto = eth.Type()
+		pkt.NetworkProtocolNumber = eth.Type()
 		pkt.PktType = packetType(eth.DestinationAddress(), r.LinkAddress())
 	}
-	pkt.NetworkProtocolNumber = proto
-	(*d).DeliverNetworkPacket(proto, pkt)
-	return true
+	return pkt
 }
 
 // packetType returns what a frame for dst is to a link with the address own.

@@ -177,7 +177,7 @@ func (f *Fdbased) Attach(dispatcher stack.NetworkDispatcher) {
 		f.relay.attached.Store(nil)
 		return
 	}
-	f.relay.attached.Store(&attachment{dispatcher})
+	f.relay.attached.Store(newAttachment(dispatcher))
 	f.mu.Lock()
 	if !f.started && !f.closed {
 		f.started = true

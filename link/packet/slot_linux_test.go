@@ -37,7 +37,7 @@ func TestFramesOfEveryLength(t *testing.T) {
 	defer r.release()
 	got := newRecorder()
 	r.endpoint.Attach(nil)
-	r.endpoint.attached.Store(&attachment{got})
+	r.endpoint.attached.Store(newAttachment(got))
 	s, m := &r.slots[0], &r.messages[0]
 	for _, protocol := range []uint16{0x800, 0x86dd, 0x8100, 0x806} {
 		for size := range 200 {
@@ -72,7 +72,7 @@ func TestFramesOfEveryLength(t *testing.T) {
 func TestTruncatedFramesAreDropped(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
-	r.endpoint.attached.Store(&attachment{newRecorder()})
+	r.endpoint.attached.Store(newAttachment(newRecorder()))
 	r.slots[0].fill(&r.messages[0], vnet.Header{}, frame(kernel.Broadcast, "cut"))
 	r.messages[0].header.Flags = unix.MSG_TRUNC
 	r.dispatch(1)

@@ -58,7 +58,7 @@ type Endpoint struct {
 type attachment struct {
 	dispatcher stack.NetworkDispatcher
 	// list is the dispatcher where it takes lists.
-	list ListDispatcher
+	list link.ListDispatcher
 }
 
 // New makes a TAP device of a name, and an endpoint on its other end. The error
@@ -134,7 +134,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		e.attached.Store(nil)
 		return
 	}
-	list, _ := dispatcher.(ListDispatcher)
+	list, _ := dispatcher.(link.ListDispatcher)
 	e.attached.Store(&attachment{dispatcher, list})
 	e.mu.Lock()
 	defer e.mu.Unlock()

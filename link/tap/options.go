@@ -10,7 +10,6 @@ import (
 	"bondstack/link"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
-	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // Errors that New may have in its chain, beside the kernel's own.
@@ -123,14 +122,4 @@ type Address struct {
 	Tags []link.VLANTag
 	// Tentative is whether it is not to be told to others (yet).
 	Tentative bool
-}
-
-// ListDispatcher is implemented by what is attached and wants frames that came
-// together delivered together, so that it can send them on together.
-type ListDispatcher interface {
-	stack.NetworkDispatcher
-	// DeliverList is given frames as DeliverNetworkPacket is: their LinkHeader
-	// is consumed, their NetworkProtocolNumber set, and the list with its
-	// references stays the caller's.
-	DeliverList(list stack.PacketBufferList)
 }

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"bondstack/bonding"
+	"bondstack/link"
 	"bondstack/link/linktest"
-	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
@@ -60,7 +60,7 @@ func TestPassingAllocatesNothing(t *testing.T) {
 	s := newNull(t)
 	list := frames(16)
 	defer list.Reset()
-	to := s.attached.(tap.ListDispatcher)
+	to := s.attached.(link.ListDispatcher)
 	if n := testing.AllocsPerRun(200, func() { to.DeliverList(list) }); n != 0 {
 		t.Errorf("%v allocations for a list", n)
 	}
@@ -75,7 +75,7 @@ func BenchmarkOut(b *testing.B) {
 	s := newNull(b)
 	list := frames(16)
 	defer list.Reset()
-	to := s.attached.(tap.ListDispatcher)
+	to := s.attached.(link.ListDispatcher)
 	b.ReportAllocs()
 	for b.Loop() {
 		to.DeliverList(list)

@@ -3,7 +3,8 @@ package bridge
 import (
 	"sync"
 
-	"bondstack/link/tap"
+	"bondstack/link"
+	"bondstack/link/gro"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -13,7 +14,7 @@ import (
 // fromDevice is the bridge as what the device delivers to.
 type fromDevice Bridge
 
-var _ tap.ListDispatcher = (*fromDevice)(nil)
+var _ link.ListDispatcher = (*fromDevice)(nil)
 
 // lists are used again for frames that go by themselves.
 var lists = sync.Pool{New: func() any { return new(stack.PacketBufferList) }}
@@ -36,7 +37,7 @@ func (d *fromDevice) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, pkt *st
 	}
 }
 
-// DeliverList implements tap.ListDispatcher: the frames go to the link in one
+// DeliverList implements link.ListDispatcher: the frames go to the link in one
 // write.
 func (d *fromDevice) DeliverList(list stack.PacketBufferList) {
 	d.stats.out.Add(uint64(list.Len()))
@@ -94,7 +95,10 @@ func (b *Bridge) prepare(pkt *stack.PacketBuffer) bool {
 // fromBelow is the bridge as what the link delivers to.
 type fromBelow Bridge
 
-var _ stack.NetworkDispatcher = (*fromBelow)(nil)
+var _ link.ListDispatcher = (*fromBelow)(nil)
+
+// joiners are used again.
+var joiners = sync.Pool{New: func() any { return new(gro.Joiner) }}
 
 // DeliverNetworkPacket implements stack.NetworkDispatcher. What is known of the
 // frame's segmentation and checksum is in its GSOOptions, and goes with it.
@@ -102,6 +106,20 @@ func (u *fromBelow) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, pkt *sta
 	u.stats.in.Add(1)
 	(*Bridge)(u).look(pkt, u.seen.elsewhere)
 	send(u.device, pkt)
+}
+
+// DeliverList implements link.ListDispatcher. TCP segments that follow each other
+// go to the device in one packet: each packet costs a system call.
+func (u *fromBelow) DeliverList(list stack.PacketBufferList) {
+	u.stats.in.Add(uint64(list.Len()))
+	for _, pkt := range list.AsSlice() {
+		(*Bridge)(u).look(pkt, u.seen.elsewhere)
+	}
+	joiner := joiners.Get().(*gro.Joiner)
+	// What the device did not take it has counted.
+	_, _ = u.device.WritePackets(joiner.Join(list))
+	joiner.Reset()
+	joiners.Put(joiner)
 }
 
 // DeliverLinkPacket does nothing. It implements stack.NetworkDispatcher.
