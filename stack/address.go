@@ -228,27 +228,59 @@ func (h *Host) Addresses() []Address { return h.addresses.of(nil) }
 // Addresses returns the interface's addresses in the order of adding.
 func (i *Interface) Addresses() []Address { return i.host.addresses.of(i) }
 
-// AwaitAddresses waits until none of the host's addresses is tentative, so that
-// others can reach it at all of them that are not duplicates. It returns the
-// context's error when that ends first, and that of the host's end.
+// AwaitAddresses waits until none of the host's addresses is tentative and every
+// interface with DHCP has a lease, so that others can reach it at all of them that are
+// not duplicates. It returns the context's error when that ends first, and that of the
+// host's end.
 func (h *Host) AwaitAddresses(ctx context.Context) error {
-	if err := h.await(ctx, func(*addressEntry) bool { return true }); err != nil {
+	err := h.await(ctx, func(list []addressEntry) bool {
+		return slices.ContainsFunc(h.Interfaces(), func(i *Interface) bool { return i.unsettled(list) })
+	})
+	if err != nil {
 		return fmt.Errorf("stack: addresses of %s: %w", h.name, err)
 	}
 	return nil
 }
 
+// unsettled reports whether any of the interface's addresses is tentative, or still
+// to come by DHCP.
+func (i *Interface) unsettled(list []addressEntry) bool {
+	if _, ok := i.Lease(); i.leaser != nil && !ok {
+		return true
+	}
+	return slices.ContainsFunc(list, func(e addressEntry) bool { return e.on == i && e.State == Tentative })
+}
+
+// AwaitAddress waits until the host has an address for which match returns true, by
+// SLAAC for instance, and returns the first one. Its errors are those of
+// AwaitAddresses.
+func (h *Host) AwaitAddress(ctx context.Context, match func(Address) bool) (found Address, err error) {
+	err = h.await(ctx, func(list []addressEntry) bool {
+		at := slices.IndexFunc(list, func(e addressEntry) bool { return match(e.Address) })
+		if at >= 0 {
+			found = list[at].Address
+		}
+		return at < 0
+	})
+	if err != nil {
+		return Address{}, fmt.Errorf("stack: addresses of %s: %w", h.name, err)
+	}
+	return found, nil
+}
+
 // awaitAddresses waits until no address for which concerns returns true is
 // tentative, the context has ended, or the host is over.
 func (h *Host) awaitAddresses(ctx context.Context, concerns func(netip.Addr) bool) error {
-	return h.await(ctx, func(e *addressEntry) bool { return concerns(e.Prefix.Addr()) })
+	return h.await(ctx, func(list []addressEntry) bool {
+		return slices.ContainsFunc(list, func(e addressEntry) bool { return e.State == Tentative && concerns(e.Prefix.Addr()) })
+	})
 }
 
-// await is awaitAddresses for addresses with what is known of them.
-func (h *Host) await(ctx context.Context, concerns func(*addressEntry) bool) error {
+// await waits while pending returns true for the addresses.
+func (h *Host) await(ctx context.Context, pending func([]addressEntry) bool) error {
 	for {
 		list, changed := h.addresses.snapshot()
-		if !slices.ContainsFunc(list, func(e addressEntry) bool { return e.State == Tentative && concerns(&e) }) {
+		if !pending(list) {
 			return nil
 		}
 		if err := h.ended(); err != nil {

@@ -23,14 +23,18 @@ func (h *Host) Dial(network, address string) (net.Conn, error) {
 }
 
 // DialContext connects to an address. Networks are "tcp", "tcp4", "tcp6",
-// "udp", "udp4" and "udp6"; the address is a literal IP address and a port
-// number, such as "10.0.0.1:80" or "[fe80::1]:80". An empty or unspecified host
-// is this host itself. The connection is a *TCPConn or a *UDPConn.
+// "udp", "udp4" and "udp6"; the address is a host and a port number,
+// such as "10.0.0.1:80", "[fe80::1]:80" or "example.org:80". Names are asked for as
+// LookupNetIP does, and their addresses tried in turn, the next one a quarter of a
+// second after the last (RFC 8305). An empty or unspecified host is this host itself. The connection is a *TCPConn or a *UDPConn.
 //
 // The context ends the dialling, not the connection. Errors are *net.OpError
 // and wrap the context's error, or that of package syscall which a kernel would
 // have given: ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT and so on.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if name, port, ok := splitName(address); ok && isTransport(network) {
+		return h.dialName(ctx, network, name, port)
+	}
 	transport := "tcp"
 	if strings.HasPrefix(network, "udp") {
 		transport = "udp"

@@ -92,18 +92,20 @@ func NewHost(ep netstack.LinkEndpoint, opts HostOptions) (*Host, error) {
 
 // stackOptions chooses the protocols.
 func (h *Host) stackOptions() netstack.Options {
+	dad := netstack.DADConfigurations{
+		DupAddrDetectTransmits: uint8(max(h.opts.DADTransmits, 0)),
+		RetransmitTimer:        h.opts.DADInterval,
+	}
 	networks := []netstack.NetworkProtocolFactory{
-		arp.NewProtocol,
+		arp.NewProtocolWithOptions(arp.Options{DADConfigs: dad}),
 		ipv4.NewProtocolWithOptions(ipv4.Options{IGMP: ipv4.IGMPOptions{Enabled: true}}),
 	}
 	if h.ipv6 {
 		networks = append(networks, ipv6.NewProtocolWithOptions(ipv6.Options{
 			NDPConfigs: ipv6.NDPConfigurations{HandleRAs: ipv6.HandlingRAsDisabled},
-			DADConfigs: netstack.DADConfigurations{
-				DupAddrDetectTransmits: uint8(max(h.opts.DADTransmits, 0)),
-				RetransmitTimer:        h.opts.DADInterval,
-			},
-			MLD: ipv6.MLDOptions{Enabled: true},
+			NDPDisp:    routerNews{h},
+			DADConfigs: dad,
+			MLD:        ipv6.MLDOptions{Enabled: true},
 		}))
 	}
 	return netstack.Options{

@@ -22,9 +22,9 @@ func TestBadAddresses(t *testing.T) {
 		want             string
 		is               error
 	}{
-		{dial, "tcp", "example.org:80", "not resolved", nil},
-		{dial, "tcp", "localhost:80", "not resolved", nil},
-		{dial, "udp", "10.0.0.300:80", "not resolved", nil},
+		{dial, "tcp", "example.org:80", "no name servers are known", nil},
+		{dial, "tcp", "localhost:80", "no name servers are known", nil},
+		{dial, "udp", "10.0.0.300:80", "no name servers", nil},
 		{dial, "tcp", "10.0.0.2", "missing port", nil},
 		{dial, "tcp", "fd00::2:80", "too many colons", nil},
 		{dial, "tcp", "10.0.0.2:http", "from 0 to 65535", nil},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -30,6 +31,10 @@ type Interface struct {
 	// stop ends the subscriptions to the link. It is set before the interface
 	// is known to others.
 	stop func()
+	// leaser and advertised are nil where DHCP and SLAAC are not wanted; they are
+	// set before the interface is connected.
+	leaser     *leaser
+	advertised *advertised
 }
 
 // LinkOptions say how a link becomes a host's interface. The zero value of each
@@ -42,6 +47,8 @@ type LinkOptions struct {
 	Gateway   netip.Addr
 	Gateway6  netip.Addr
 	Routes    []Route
+	// DHCP and SLAAC are as those of HostOptions.
+	DHCP, SLAAC bool
 }
 
 // AddLink gives the host another link, as an interface of a name of its own. The
@@ -49,7 +56,7 @@ type LinkOptions struct {
 // it. The error names the interface and the reason; then the link is detached
 // again, and still the caller's.
 func (h *Host) AddLink(name string, ep netstack.LinkEndpoint, opts LinkOptions) (*Interface, error) {
-	o := HostOptions{Name: name, Addresses: opts.Addresses, Gateway: opts.Gateway, Gateway6: opts.Gateway6, Routes: opts.Routes}
+	o := HostOptions{Name: name, Addresses: opts.Addresses, Gateway: opts.Gateway, Gateway6: opts.Gateway6, Routes: opts.Routes, DHCP: opts.DHCP, SLAAC: opts.SLAAC}
 	if name == "" {
 		return nil, errors.New("stack: a further link needs a name")
 	}
@@ -113,8 +120,16 @@ func (h *Host) know(i *Interface) error {
 // configure makes the interface in the host's netstack, with what the options ask
 // for.
 func (i *Interface) configure(o HostOptions) error {
-	if err := i.host.stack.CreateNICWithOptions(i.id, i.link, netstack.NICOptions{Name: i.name}); err != nil {
+	if err := i.host.stack.CreateNICWithOptions(i.id, i.link, netstack.NICOptions{Name: i.name, Disabled: true}); err != nil {
 		return fmt.Errorf("stack: making interface %s: %s", i.name, err)
+	}
+	if o.SLAAC {
+		if err := i.startSLAAC(); err != nil {
+			return err
+		}
+	}
+	if err := i.host.stack.EnableNIC(i.id); err != nil {
+		return fmt.Errorf("stack: enabling interface %s: %s", i.name, err)
 	}
 	if err := i.addLinkLocal(); err != nil {
 		return err
@@ -127,6 +142,11 @@ func (i *Interface) configure(o HostOptions) error {
 	for _, r := range o.allRoutes() {
 		if err := i.AddRoute(r); err != nil {
 			return err
+		}
+	}
+	if o.DHCP {
+		if err := i.startDHCP(); err != nil {
+			return fmt.Errorf("stack: DHCP on %s: %w", i.name, err)
 		}
 	}
 	return nil
@@ -150,7 +170,7 @@ func (i *Interface) connect() {
 	ep.SetOnCloseAction(i.linkLost)
 	var stops []func()
 	if n, ok := ep.(link.Notifier); ok {
-		stops = append(stops, n.SubscribeNotifyPeers(i.Announce))
+		stops = append(stops, n.SubscribeNotifyPeers(i.pathChanged))
 	}
 	if n, ok := ep.(link.MembershipNotifier); ok {
 		stops = append(stops, n.SubscribeResendMemberships(i.ReportMemberships))
@@ -162,6 +182,18 @@ func (i *Interface) connect() {
 		for _, stop := range stops {
 			stop()
 		}
+	}
+}
+
+// pathChanged announces the interface's addresses, and has those that others gave it
+// be made sure of, since the link may lead elsewhere.
+func (i *Interface) pathChanged() {
+	i.Announce()
+	if i.leaser != nil {
+		signal(i.leaser.path)
+	}
+	if i.advertised != nil {
+		i.advertised.solicit()
 	}
 }
 
@@ -182,10 +214,10 @@ func (h *Host) Interfaces() []*Interface {
 	return h.interfaces
 }
 
-// AwaitAddresses waits until none of the interface's addresses is tentative. Its
-// errors are those of Host.AwaitAddresses.
+// AwaitAddresses waits until none of the interface's addresses is tentative and it has
+// a lease where it is to have one. Its errors are those of Host.AwaitAddresses.
 func (i *Interface) AwaitAddresses(ctx context.Context) error {
-	err := i.host.await(ctx, func(a *addressEntry) bool { return a.on == i })
+	err := i.host.await(ctx, i.unsettled)
 	if err != nil {
 		return fmt.Errorf("stack: addresses of %s: %w", i.name, err)
 	}
@@ -231,6 +263,9 @@ func (i *Interface) remove() {
 func (i *Interface) withdraw() {
 	i.stop()
 	i.lost.Store(true)
+	if i.leaser != nil {
+		i.leaser.socket.abort(net.ErrClosed)
+	}
 	i.host.stack.RemoveNIC(i.id)
 	if !i.link.keep.Load() {
 		i.link.Wait()

@@ -3,10 +3,13 @@ package stack
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+
+	"bondstack/stack/dns"
 )
 
 // The defaults of HostOptions.
@@ -35,6 +38,7 @@ const (
 
 // The limits of HostOptions.
 const (
+	maxHostName   = 255     // an option of DHCP
 	maxName       = 15      // IFNAMSIZ less the final zero, as in Linux
 	maxBacklog    = 1 << 16 // a count of half-open connections, each with memory of its own
 	maxBuffer     = 1 << 30 // the greatest window that TCP can scale to (RFC 7323, section 2.3)
@@ -87,6 +91,22 @@ type HostOptions struct {
 	Gateway6 netip.Addr
 	// Routes are further routes.
 	Routes []Route
+
+	// DHCP has the host ask for an IPv4 address, with routes and name servers
+	// (RFC 2131), and again after a failover. Default false.
+	DHCP bool
+	// SLAAC has the host take IPv6 addresses, routes and name servers from
+	// router advertisements (RFC 4862, RFC 8106), which it solicits, again after
+	// a failover. Default false. Hosts whose link is too small for IPv6 cannot.
+	SLAAC bool
+	// HostName is what DHCP servers are told. Default nothing.
+	HostName string
+	// DNS are the servers that Dial asks for names, and the domains that it
+	// searches; those of DHCP and SLAAC come after them.
+	DNS dns.Config
+	// Logger is told of addresses that come and go by DHCP and SLAAC. Default
+	// nobody.
+	Logger *slog.Logger
 
 	// Backlog is how many connections a listener holds that Accept has not
 	// yet taken, 1 to 65536. Default 4096.
@@ -168,6 +188,12 @@ func (o HostOptions) Validate() error {
 		}
 	}
 	faults = append(faults, o.routeFaults()...)
+	for i, a := range o.DNS.Servers {
+		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() {
+			check(fmt.Sprintf("DNS.Servers[%d]", i), fmt.Errorf("%s is no name server's address", a))
+		}
+	}
+	check("HostName", checkRange(len(o.HostName), 0, maxHostName))
 	check("Backlog", checkRange(o.Backlog, 1, maxBacklog))
 	check("SendBuffer", o.SendBuffer.validate())
 	check("ReceiveBuffer", o.ReceiveBuffer.validate())
