@@ -83,6 +83,12 @@ func (l *lan) run(args ...string) *instance {
 // host makes a bond of slaves and a host on it, without the command.
 func (l *lan) host(o bonding.Options, slaves ...slaveSpec) (*bonding.Bond, *stack.Host) {
 	l.t.Helper()
+	return l.hostWith(o, stack.HostOptions{Addresses: lanPrefixes}, slaves...)
+}
+
+// hostWith is host with options of the stack's. It waits for the addresses.
+func (l *lan) hostWith(o bonding.Options, ho stack.HostOptions, slaves ...slaveSpec) (*bonding.Bond, *stack.Host) {
+	l.t.Helper()
 	b, err := bonding.New(o)
 	if err != nil {
 		l.t.Fatal(err)
@@ -97,7 +103,7 @@ func (l *lan) host(o bonding.Options, slaves ...slaveSpec) (*bonding.Bond, *stac
 			l.t.Fatal(err)
 		}
 	}
-	h, err := stack.NewHost(b, stack.HostOptions{Addresses: lanPrefixes})
+	h, err := stack.NewHost(b, ho)
 	if err != nil {
 		l.t.Fatal(err)
 	}

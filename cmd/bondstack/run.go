@@ -29,6 +29,10 @@ memory that passes connections on by ordinary sockets of the host. --slave user:
 gives them the names user0, user1 and so on. Settings for all of them follow the
 first: --slave user:,loopback=on (gateway=IP, gateway6=IP, dns=IP[:PORT], mtu=N).
 
+Addresses are given, or come by DHCP (--address dhcp) and from router
+advertisements (--address auto), with their routes and name servers; both are asked
+anew after a failover.
+
 A VLAN device is a further interface of the stack, with frames that have a tag:
 --vlan 5=10.5.0.2/24 for 802.1Q, --vlan 802.1ad:7/5=10.75.0.2/24 for VLAN 5 in the
 service VLAN 7, --vlan 5@3 for priority 3.
@@ -45,6 +49,7 @@ Examples:
   bondstack run --slave eth1 --slave eth2 --mode active-backup --address 10.0.0.2/24
   bondstack run --slave eth1 --slave eth2 --mode balance-xor -o xmit_hash_policy=layer3+4 \
     --address 10.0.0.2/24 --address fd00::2/64 --gateway 10.0.0.1 --serve http:80=/srv/www
+  bondstack run --slave eth1 --slave eth2 --mode active-backup --address dhcp --address auto
   bondstack run --slave packet:eth1 --mode active-backup -o primary=eth1 -o updelay=200 \
     --address 10.0.0.2/24 --forward tcp:2222=127.0.0.1:22`
 
@@ -73,8 +78,11 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	s = &runSettings{}
 	fs := newFlags("run")
 	read := s.define(fs)
-	addresses := fs.StringArray("address", nil, "an address of the stack, `CIDR`; may be given again")
+	addresses := fs.StringArray("address", nil, "an address of the stack, `CIDR`, or dhcp, or auto for those that IPv6 routers advertise; may be given again")
 	gateways := fs.StringArray("gateway", nil, "a router, `IP`; one for each of IPv4 and IPv6")
+	dns := fs.StringArray("dns", nil, "a name server, `IP`; may be given again")
+	search := fs.StringArray("search", nil, "a `DOMAIN` in which names are looked up; may be given again")
+	fs.StringVar(&s.host.HostName, "host-name", "", "the `NAME` that DHCP servers are told (default nothing)")
 	vlans := fs.StringArray("vlan", nil, "a VLAN device of the stack, `[802.1ad:]ID[@PRIORITY][/...][=CIDR,...]`; may be given again")
 	serve := fs.StringArray("serve", nil, "a service, `KIND:PORT[=DIR]`; may be given again")
 	forwards := fs.StringArray("forward", nil, "a forward, `tcp:PORT=HOST:PORT`; may be given again")
@@ -87,6 +95,8 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	f.each("--address", *addresses, s.parseAddress)
 	f.add("--address", given(*addresses, "--address 10.0.0.2/24"))
 	f.each("--gateway", *gateways, s.parseGateway)
+	f.each("--dns", *dns, s.parseDNS)
+	s.host.DNS.Search = *search
 	f.each("--vlan", *vlans, s.parseVLAN)
 	f.each("--serve", *serve, s.parseService)
 	f.each("--forward", *forwards, s.parseForward)
@@ -98,11 +108,28 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 }
 
 func (s *runSettings) parseAddress(text string) error {
+	switch text {
+	case "dhcp":
+		s.host.DHCP = true
+		return nil
+	case "auto":
+		s.host.SLAAC = true
+		return nil
+	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return fmt.Errorf("%q is not an address with a prefix length, such as 10.0.0.2/24", text)
+		return fmt.Errorf("%q is not an address with a prefix length, such as 10.0.0.2/24, nor dhcp, nor auto", text)
 	}
 	s.host.Addresses = append(s.host.Addresses, p)
+	return nil
+}
+
+func (s *runSettings) parseDNS(text string) error {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return fmt.Errorf("%q is not an IP address", text)
+	}
+	s.host.DNS.Servers = append(s.host.DNS.Servers, a)
 	return nil
 }
 

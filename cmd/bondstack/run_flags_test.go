@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,7 @@ func TestRunFlagFaults(t *testing.T) {
 		args []string // beside the good ones
 		want []string
 	}{
-		{[]string{"--slave", "tun:eth1"}, []string{`--slave: "tun:eth1"`, `unknown kind "tun"`, "fdbased, packet, xdp"}},
+		{[]string{"--slave", "tun:eth1"}, []string{`--slave: "tun:eth1"`, `unknown kind "tun"`, "fdbased, packet"}},
 		{[]string{"--slave", "packet:"}, []string{`--slave: "packet:"`, "0 bytes", "1 to 15"}},
 		{[]string{"--slave", "sixteen-letters-"}, []string{"--slave", "sixteen-letters-", "16 bytes", "1 to 15"}},
 		{[]string{"--slave", "fdbased:eth0"}, []string{`--slave: "fdbased:eth0"`, "given twice"}},
@@ -110,6 +111,17 @@ func TestRunParses(t *testing.T) {
 	}
 	if s.host.Gateway.String() != "10.0.0.1" || s.host.Gateway6.String() != "fd00::1" {
 		t.Errorf("gateways %v, %v", s.host.Gateway, s.host.Gateway6)
+	}
+	if s.host.DHCP || s.host.SLAAC {
+		t.Error("DHCP or SLAAC where nobody asked")
+	}
+	s, _, done = parseRun([]string{"--slave", "eth0", "--mode", "1", "--address", "dhcp", "--address", "auto", "--dns", "10.0.0.53",
+		"--search", "lan", "--host-name", "box", "-o", "primary=a=b"}, &out, &out)
+	if done {
+		t.Fatal(out.String())
+	}
+	if h := s.host; !h.DHCP || !h.SLAAC || len(h.Addresses) != 0 || fmt.Sprint(h.DNS) != "{[10.0.0.53] [lan]}" || h.HostName != "box" {
+		t.Errorf("host options %+v", h)
 	}
 	if s.options["primary"] != "a=b" {
 		t.Errorf("options %v", s.options)

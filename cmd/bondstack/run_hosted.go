@@ -47,6 +47,7 @@ func (r *hosted) start(kinds map[string]openFunc) (err error) {
 	if r.opened, err = s.open(r.log, kinds); err != nil {
 		return err
 	}
+	s.host.Logger = r.log
 	if r.host, err = s.newHost(r.bond); err != nil {
 		return err
 	}
