@@ -28,6 +28,7 @@ type bondSettings struct {
 	quiet  bool
 	insist bool
 	link   linkOptions
+	seeing seeing
 }
 
 // define defines the flags. read reads their values once they are parsed.
@@ -43,7 +44,9 @@ func (s *bondSettings) define(fs *pflag.FlagSet) (read func(*faults)) {
 	fs.BoolVar(&s.insist, "require-slaves", false, "fail when a slave is not there")
 	fs.BoolVar(&s.link.exclusive, "exclusive", false, "keep received frames from the host's own stack")
 	fs.BoolVar(&s.link.hardwareAddress, "hardware-address", false, "set the slaves' MAC addresses on the host's interfaces too, until the end")
+	readSeeing := s.seeing.define(fs)
 	return func(f *faults) {
+		readSeeing(f)
 		s.bond.Name = s.name
 		f.each("--slave", *slaves, s.parseSlave)
 		f.add("--slave", given(*slaves, "--slave eth1"))

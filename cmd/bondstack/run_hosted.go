@@ -18,6 +18,7 @@ type hosted struct {
 	log      *slog.Logger
 	ctx      context.Context
 	end      context.CancelFunc
+	hide     func()            // ends the pages
 	services map[string]func() // what ends each, by what it is called in messages
 }
 
@@ -61,7 +62,11 @@ func (r *hosted) start(kinds map[string]openFunc) (err error) {
 			return err
 		}
 	}
-	r.control.serve(&runState{bond: r.bond, joiner: r.joiner, host: r.host})
+	state := &runState{bond: r.bond, joiner: r.joiner, host: r.host}
+	if r.hide, err = s.seeing.show(state, r.log); err != nil {
+		return err
+	}
+	r.control.serve(state)
 	r.log.Info("running", "bond", r.bond.Name(), "mode", r.bond.Mode(), "addresses", s.host.Addresses, "control", s.control, "stack", r.host.Settings().String())
 	return nil
 }
@@ -92,6 +97,9 @@ func (r *hosted) wait(ctx context.Context) error {
 // close ends everything.
 func (r *hosted) close() {
 	r.end()
+	if r.hide != nil {
+		r.hide()
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.services)) {
 		r.services[name]()
 	}

@@ -34,7 +34,9 @@ func (s *tapSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 	if err := s.bringUp(k.device); err != nil {
 		return err
 	}
-	k.serve(s)
+	if err := k.serve(s, log); err != nil {
+		return err
+	}
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
 	if untilGone(ctx, k.device, k.joiner.run) {
 		return fmt.Errorf("device %s was deleted", s.name)
@@ -48,6 +50,7 @@ type kernelBond struct {
 	*opened
 	device *tap.Endpoint
 	bridge *bridge.Bridge
+	hide   func() // ends the pages
 }
 
 // openDevice makes the device, down, in a namespace (nil for this one), and the
@@ -71,6 +74,9 @@ func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map
 
 // close closes what was opened.
 func (k *kernelBond) close() {
+	if k.hide != nil {
+		k.hide()
+	}
 	if k.bridge != nil {
 		k.bridge.Close()
 	}
@@ -83,13 +89,17 @@ func (k *kernelBond) close() {
 }
 
 // serve begins to answer, where there is a control socket.
-func (k *kernelBond) serve(s *tapSettings) {
-	if k.control == nil {
-		return
-	}
-	k.control.serve(&runState{bond: k.bond, joiner: k.joiner, device: func() (deviceStatus, []hostAddress) {
+func (k *kernelBond) serve(s *tapSettings, log *slog.Logger) (err error) {
+	state := &runState{bond: k.bond, joiner: k.joiner, device: func() (deviceStatus, []hostAddress) {
 		return deviceStatus{s.name, s.netns, s.queues, k.device.Stats(), k.bridge.Stats()}, deviceAddresses(k.device)
-	}})
+	}}
+	if k.hide, err = s.seeing.show(state, log); err != nil {
+		return err
+	}
+	if k.control != nil {
+		k.control.serve(state)
+	}
+	return nil
 }
 
 // untilGone runs f until ctx ends, or the device is deleted, which it reports.

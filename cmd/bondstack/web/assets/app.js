@@ -53,8 +53,8 @@ function showTiles() {
   const last = st.failovers[st.failovers.length - 1], failovers = last ? last.seq : 0;
   const lost = st.counters.tx_dropped + st.counters.rx_dropped;
   $("tiles").replaceChildren(
-    tile("Sending", bits(total("tx_bytes")), `${scaled(total("tx_packets"), "")}packets/s`),
-    tile("Receiving", bits(total("rx_bytes")), `${scaled(total("rx_packets"), "")}packets/s`),
+    tile("Sending", bits(total("tx_bytes")), `${count(total("tx_packets"))} packets/s`),
+    tile("Receiving", bits(total("rx_bytes")), `${count(total("rx_packets"))} packets/s`),
     tile("Carrier", st.carrier ? "on" : "off", st.carrier ? speed(st.speed_mbps) : "nothing can be sent", st.carrier ? "good" : "bad"),
     st.active_slave ? tile("Active slave", st.active_slave, `${up} of ${st.slaves.length} links up`, up < st.slaves.length ? "warn" : "good")
       : tile("Links up", `${up} of ${st.slaves.length}`, st.mode, up === 0 ? "bad" : up < st.slaves.length ? "warn" : "good"),
@@ -86,13 +86,13 @@ function role(s) {
 
 function showSlaves() {
   const num = name => ({name, num: true});
-  const columns = [{name: "Slave"}, {name: "Role"}, {name: "Link"}, num("Speed"), num("Sending"), num("Receiving"), num("Sent"), num("Received"), num("Failures"), num("Lost")];
+  const columns = [{name: "Slave"}, {name: "Role"}, {name: "Link"}, num("Speed"), num("Failures"), num("Sending"), num("Receiving"), num("Sent"), num("Received"), num("Lost")];
   const tx = total("tx_bytes"), rx = total("rx_bytes");
   $("slaves").replaceChildren(table(columns, status.slaves.map(s => [
-    el("b", {}, dot(s.name), s.name), role(s), pill(s.mii_status, linkKind(s.mii_status)), speed(s.speed_mbps),
+    el("b", {}, dot(s.name), s.name), role(s), pill(s.mii_status, linkKind(s.mii_status)), speed(s.speed_mbps), count(s.link_failure_count),
     el("span", {class: "rate"}, bits(rate(s.name, "tx_bytes")), meter(s.name, rate(s.name, "tx_bytes"), tx)),
     el("span", {class: "rate"}, bits(rate(s.name, "rx_bytes")), meter(s.name, rate(s.name, "rx_bytes"), rx)),
-    bytes(s.counters.tx_bytes), bytes(s.counters.rx_bytes), count(s.link_failure_count), count(s.counters.tx_dropped + s.counters.rx_dropped),
+    bytes(s.counters.tx_bytes), bytes(s.counters.rx_bytes), count(s.counters.tx_dropped + s.counters.rx_dropped),
   ])));
 }
 

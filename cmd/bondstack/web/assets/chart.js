@@ -25,11 +25,14 @@ function nice(max, n) {
   return power * [1, 2, 5, 10].find(f => f * power >= raw);
 }
 
+// tick writes a round number of bits a second without needless zeros.
+function tick(n) { return scaled(n, "bit/s").replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, ""); }
+
 function sum(list) { return list.reduce((a, b) => a + b, 0); }
 
 function drawChart(box, rates, names, failovers, now) {
   const width = Math.max(box.clientWidth, 280), height = width < 500 ? 240 : 300;
-  const left = 68, right = 10, top = 20, bottom = 24;
+  const left = 74, right = 10, top = 20, bottom = 24;
   const inner = height - top - bottom;
   const x = t => width - right - (now - t) / windowMs * (width - left - right);
   const maxTx = Math.max(0, ...rates.map(r => sum(r.tx))) * 8, maxRx = Math.max(0, ...rates.map(r => sum(r.rx))) * 8;
@@ -42,7 +45,7 @@ function drawChart(box, rates, names, failovers, now) {
   for (let i = -down; i <= up; i++) {
     const y = zero - i * step / 8 * unit;
     svg.append(el("line", {x1: left, x2: width - right, y1: y, y2: y, class: i === 0 ? "axis" : "grid"}));
-    svg.append(el("text", {x: left - 8, y: y + 4, class: "tick end"}, i === 0 ? "0" : scaled(Math.abs(i) * step, "bit/s")));
+    svg.append(el("text", {x: left - 8, y: y + 4, class: "tick end"}, i === 0 ? "0" : tick(Math.abs(i) * step)));
   }
   for (let s = 120; s >= 0; s -= width < 500 ? 60 : 30) {
     svg.append(el("text", {x: x(now - s * 1000), y: height - 6, class: "tick " + (s === 0 ? "end" : s === 120 ? "" : "middle")}, s === 0 ? "now" : `−${s} s`));
@@ -54,7 +57,9 @@ function drawChart(box, rates, names, failovers, now) {
       if (rates.length < 2) return;
       const outer = edge(n + 1);
       svg.append(el("path", {class: `area s${n % 8}`, d: `M${outer.join("L")}L${edge(n).reverse().join("L")}Z`}));
-      svg.append(el("path", {class: `edge s${n % 8}`, d: `M${outer.join("L")}`}));
+      const own = rates.map(r => r[key][n] > 0); // a slave that carries nothing has no edge
+      const pieces = outer.map((at, i) => i && (own[i] || own[i - 1]) ? `M${outer[i - 1]}L${at}` : "").join("");
+      if (pieces) svg.append(el("path", {class: `edge s${n % 8}`, d: pieces}));
     });
   }
   let last = Infinity;
