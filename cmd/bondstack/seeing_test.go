@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"bondstack/link/linktest"
+)
+
+// served returns the address that the log of an instance tells for a flag.
+func (i *instance) served(flag string) string {
+	i.t.Helper()
+	m := regexp.MustCompile(`msg="serving ` + flag + `".* address=(\S+)`).FindStringSubmatch(i.log.String())
+	if m == nil {
+		i.t.Fatalf("the log tells no address of --%s:\n%s", flag, &i.log)
+	}
+	return m[1]
+}
+
+func request(t *testing.T, method, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// A running instance has metrics and a page, on loopback, and nothing can be
+// changed by them. With the instance they end.
+func TestSeeing(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	i := start(t, newNetwork(t, "eth0", "eth1").kinds(), append([]string{"--metrics", "0", "--web", ":0"}, backup...)...)
+	metrics, web := i.served("metrics"), i.served("web")
+	for _, address := range []string{metrics, web} {
+		if !strings.HasPrefix(address, "127.0.0.1:") {
+			t.Errorf("it listens on %s, want 127.0.0.1", address)
+		}
+	}
+	code, text := request(t, "GET", "http://"+metrics+"/metrics")
+	for _, want := range []string{"\nnode_bonding_slaves{master=\"bond0\"} 2\n", "\nnode_bonding_active{master=\"bond0\"} 2\n", "\nbondstack_tcp_retransmitted_segments_total 0\n",
+		"\nbondstack_build_info{version=", "\ngo_goroutines "} {
+		if code != 200 || !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %q: %d", want, code)
+		}
+	}
+	code, text = request(t, "GET", "http://"+web+"/api/status")
+	var got, want instanceStatus
+	if err := json.Unmarshal([]byte(text), &got); err != nil || code != 200 {
+		t.Fatalf("the page's status: %d %v", code, err)
+	}
+	if want = i.status(); got.Name != want.Name || got.PID != want.PID || len(got.Addresses) != len(want.Addresses) || len(got.Slaves) != 2 {
+		t.Errorf("the page's status is %+v, that of show --json %+v", got, want)
+	}
+	if code, text := request(t, "GET", "http://"+web+"/"); code != 200 || !strings.Contains(text, "app.js") {
+		t.Errorf("the page: %d %s", code, text)
+	}
+	for _, url := range []string{"http://" + metrics + "/metrics", "http://" + web + "/", "http://" + web + "/api/status"} {
+		if code, _ := request(t, "POST", url); code != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", url, code)
+		}
+	}
+	if err := i.end(); err != nil {
+		t.Error(err)
+	}
+	if c, err := net.Dial("tcp", metrics); err == nil {
+		c.Close()
+		t.Error("the metrics are served after the end")
+	}
+}
+
+// A port that is taken ends the start, with nothing left behind; a wrong address
+// is wrong usage.
+func TestSeeingRefused(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	i := launch(t, tempSocket(t), newNetwork(t, "eth0", "eth1").kinds(), append([]string{"--metrics", "0", "--web", l.Addr().String()}, backup...)...)
+	<-i.ended
+	if i.err == nil || !strings.Contains(i.err.Error(), "--web "+l.Addr().String()) {
+		t.Errorf("run() with a port in use = %v", i.err)
+	}
+	var stderr bytes.Buffer
+	code := run(append([]string{"run", "--metrics", "example.com:1", "--web", "x"}, backup...), nil, io.Discard, &stderr)
+	if code != exitUsage || !strings.Contains(stderr.String(), "--metrics: ") || !strings.Contains(stderr.String(), "--web: ") {
+		t.Errorf("exit code %d, %s", code, &stderr)
+	}
+}

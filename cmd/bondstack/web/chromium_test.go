@@ -1,0 +1,124 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"bondstack/bonding"
+	"bondstack/cmd/bondstack/readonly"
+	"bondstack/link/linktest"
+)
+
+// browse returns the page as a browser has made it, and what the browser said.
+// BONDSTACK_SCREENSHOT in the environment names a file to have a picture in.
+func browse(t *testing.T, url string) (dom, said string) {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("needs chromium")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	args := []string{"--headless", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-background-networking", "--user-data-dir=" + t.TempDir(),
+		"--enable-logging=stderr", "--window-size=1280,1600", "--virtual-time-budget=2500"}
+	if os.Geteuid() == 0 {
+		args = append(args, "--no-sandbox")
+	}
+	what := "--dump-dom"
+	if picture := os.Getenv("BONDSTACK_SCREENSHOT"); picture != "" {
+		what = "--screenshot=" + picture
+	}
+	cmd := exec.CommandContext(ctx, path, append(args, what, url)...)
+	home := filepath.Join(t.TempDir(), "home")
+	cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_CACHE_HOME="+home)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := errors.Join(cmd.Run(), ctx.Err()); err != nil {
+		t.Fatalf("chromium: %v\n%s", err, &stderr)
+	}
+	return stdout.String(), stderr.String()
+}
+
+// A browser shows the slaves, their states and the failover of a running bond,
+// and has nothing to complain of. A name is shown as it is, whatever it looks
+// like.
+func TestChromium(t *testing.T) {
+	const strange = "<b>&\"'x" // as a device may be called in Linux
+	b, links := newBond(t)
+	if err := b.Enslave(strange, linktest.NewRecorder(linktest.RecorderOptions{}), bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		linktest.Write(b, linktest.Flow4(1).UDP(make([]byte, 958)))
+	}
+	links["eth0"].SetCarrier(false)
+	linktest.Write(b, linktest.Flow4(1).UDP(make([]byte, 958)))
+	wantPage(t, b, []string{
+		`data-live="good"`,
+		`<title>bond0: carrier · bondstack</title>`,
+		`<strong>eth1</strong><span class="note">2 of 3 links up</span>`,
+		`eth0</b></td><td data-column="Role"><span class="pills"><span class="pill ">backup</span></span></td><td data-column="Link"><span class="pill bad">down</span>`,
+		`eth1</b></td><td data-column="Role"><span class="pills"><span class="pill info">active</span></span></td><td data-column="Link"><span class="pill good">up</span>`,
+		`&lt;b&gt;&amp;"'x</b></td>`,
+		`<b>eth0 → eth1</b><span class="pill warn">carrier</span>`,
+		`class="mark-label`,
+		`<dt>miimon</dt><dd>100</dd>`,
+		`<p class="none">nothing was dropped</p>`,
+	})
+}
+
+// In 802.3ad the page has the ports too.
+func TestChromiumLACP(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	b, err := bonding.New(bonding.Options{Mode: bonding.IEEE8023AD})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Enslave("eth0", linktest.NewRecorder(linktest.RecorderOptions{}), bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Attach(&linktest.Sink{})
+	wantPage(t, b, []string{
+		`<section class="card wide" id="lacp-card">`,
+		`<abbr title="activity" class="on">A</abbr>`,
+		`<abbr title="expired" class="`,
+		`<li class="none">none so far</li>`,
+	})
+}
+
+// wantPage checks what a browser shows of a bond.
+func wantPage(t *testing.T, b *bonding.Bond, wants []string) {
+	t.Helper()
+	l, err := readonly.ParseListen("0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Start(newPage(t, b), readonly.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	dom, said := browse(t, "http://"+s.Addr().String()+"/")
+	if strings.Contains(said, "CONSOLE") {
+		t.Errorf("the browser complains:\n%s", said)
+	}
+	if os.Getenv("BONDSTACK_SCREENSHOT") != "" {
+		return
+	}
+	for _, want := range wants {
+		if !strings.Contains(dom, want) {
+			t.Errorf("the page has no %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("the page is\n%s", dom)
+	}
+}
