@@ -78,8 +78,10 @@ func (f *flow) copy(to, from net.Conn, count *atomic.Uint64) error {
 	defer buffers.Put(buffer)
 	for {
 		n, err := from.Read(buffer[:])
+		if err == nil {
+			f.touch() // also for a side that says, with no bytes, that it is busy
+		}
 		if n > 0 {
-			f.touch()
 			written, failed := to.Write(buffer[:n])
 			count.Add(uint64(written))
 			if failed != nil {

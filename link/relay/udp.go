@@ -61,6 +61,16 @@ func (t *Associations[K]) Send(from K, datagram []byte) error {
 	return nil
 }
 
+// End ends the association of a party that will send no more, if there is one.
+func (t *Associations[K]) End(from K) {
+	t.mu.Lock()
+	a := t.byKey[from]
+	t.mu.Unlock()
+	if a != nil {
+		a.flow.stop(ErrClosed)
+	}
+}
+
 // get returns the association of a party.
 func (t *Associations[K]) get(from K) (*association, error) {
 	t.mu.Lock()
