@@ -16,6 +16,7 @@ import (
 
 	"bondstack/bonding"
 	"bondstack/bonding/control"
+	"bondstack/link/relay"
 	"bondstack/stack"
 )
 
@@ -25,6 +26,7 @@ type runState struct {
 	bond   *bonding.Bond
 	joiner *joiner
 	host   *stack.Host
+	relay  *relay.Relay
 	device func() (deviceStatus, []hostAddress)
 }
 
@@ -36,6 +38,7 @@ type instanceStatus struct {
 	Addresses []hostAddress   `json:"addresses"`
 	Stack     *stack.Settings `json:"stack,omitempty"`
 	Device    *deviceStatus   `json:"device,omitempty"`
+	Forwarded *relay.Stats    `json:"forwarded,omitempty"`
 	PID       int             `json:"pid"`
 	Version   string          `json:"version"`
 }
@@ -56,6 +59,10 @@ func (r *runState) status() instanceStatus {
 		for _, a := range r.host.Addresses() {
 			st.Addresses = append(st.Addresses, hostAddress{a.Prefix, a.State.String()})
 		}
+	}
+	if r.relay != nil {
+		forwarded := r.relay.Stats()
+		st.Forwarded = &forwarded
 	}
 	if r.device != nil {
 		device, addresses := r.device()

@@ -42,8 +42,14 @@ Services run on the bonded stack:
   --serve echo:PORT        sends back what it receives
   --serve discard:PORT     receives and forgets
   --serve http:PORT=DIR    serves the files of a folder
+
+Connections are passed on, both ways, TCP and UDP:
   --forward tcp:PORT=HOST:PORT
-                           passes connections on to where the host can reach
+                           from a port of the stack to where the host can reach
+  --forward host:tcp:[ADDRESS:]PORT=HOST:PORT
+                           from a port of the host (of 127.0.0.1) to where the
+                           stack can reach; udp: in place of tcp: for datagrams
+  --socks [ADDRESS:]PORT   a SOCKS5 proxy on the host into the stack
 
 Examples:
   bondstack run --slave eth1 --slave eth2 --mode active-backup --address 10.0.0.2/24
@@ -59,7 +65,7 @@ type runSettings struct {
 	host     stack.HostOptions
 	vlans    []vlanSpec
 	services []service
-	forwards []forward
+	relaySettings
 }
 
 func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
@@ -77,7 +83,7 @@ func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int, done bool) {
 	s = &runSettings{}
 	fs := newFlags("run")
-	read := s.define(fs)
+	read, readRelay := s.bondSettings.define(fs), s.relaySettings.define(fs)
 	addresses := fs.StringArray("address", nil, "an address of the stack, `CIDR`, or dhcp, or auto for those that IPv6 routers advertise; may be given again")
 	gateways := fs.StringArray("gateway", nil, "a router, `IP`; one for each of IPv4 and IPv6")
 	dns := fs.StringArray("dns", nil, "a name server, `IP`; may be given again")
@@ -85,7 +91,6 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	fs.StringVar(&s.host.HostName, "host-name", "", "the `NAME` that DHCP servers are told (default nothing)")
 	vlans := fs.StringArray("vlan", nil, "a VLAN device of the stack, `[802.1ad:]ID[@PRIORITY][/...][=CIDR,...]`; may be given again")
 	serve := fs.StringArray("serve", nil, "a service, `KIND:PORT[=DIR]`; may be given again")
-	forwards := fs.StringArray("forward", nil, "a forward, `tcp:PORT=HOST:PORT`; may be given again")
 	if code, done := parseFlags(fs, runHelp, args, stdout, stderr); done {
 		return nil, code, true
 	}
@@ -99,7 +104,7 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	s.host.DNS.Search = *search
 	f.each("--vlan", *vlans, s.parseVLAN)
 	f.each("--serve", *serve, s.parseService)
-	f.each("--forward", *forwards, s.parseForward)
+	readRelay(&f)
 	f.add("", s.host.Validate())
 	if err := errors.Join(f...); err != nil {
 		return nil, usageError("run", stderr, err), true

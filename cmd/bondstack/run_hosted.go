@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"bondstack/link/relay"
 	"bondstack/stack"
 )
 
@@ -15,6 +16,7 @@ type hosted struct {
 	*opened
 	settings *runSettings
 	host     *stack.Host
+	relay    *relay.Relay // of forwards and of the SOCKS proxy
 	log      *slog.Logger
 	ctx      context.Context
 	end      context.CancelFunc
@@ -57,12 +59,18 @@ func (r *hosted) start(kinds map[string]openFunc) (err error) {
 			return err
 		}
 	}
+	r.relay = s.newRelay(r.log)
 	for _, f := range s.forwards {
-		if err := r.startService("--forward "+f.String(), f); err != nil {
+		if err := r.startService("--forward "+f.String(), relayed{f, r.relay}); err != nil {
 			return err
 		}
 	}
-	state := &runState{bond: r.bond, joiner: r.joiner, host: r.host}
+	if s.socks != "" {
+		if err := r.startService("--socks "+s.socks, proxy{&s.relaySettings, r.relay}); err != nil {
+			return err
+		}
+	}
+	state := &runState{bond: r.bond, joiner: r.joiner, host: r.host, relay: r.relay}
 	if r.hide, err = s.seeing.show(state, r.log); err != nil {
 		return err
 	}
@@ -71,7 +79,7 @@ func (r *hosted) start(kinds map[string]openFunc) (err error) {
 	return nil
 }
 
-// starter is a service or a forward.
+// starter is a service, a forward or a proxy.
 type starter interface {
 	// start begins to serve on the host, until stop is called, which leaves
 	// connections be, or the host is closed. ctx ends connections too.
@@ -102,6 +110,9 @@ func (r *hosted) close() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.services)) {
 		r.services[name]()
+	}
+	if r.relay != nil {
+		r.relay.Close()
 	}
 	if r.host != nil {
 		r.host.Close()

@@ -3,8 +3,13 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"bondstack/link/linktest"
 )
 
 // Slaves of kind user get names in the order of the command line, and their
@@ -37,4 +42,59 @@ func TestUserSlaves(t *testing.T) {
 			t.Errorf("%q gives %s, want %s", c.slaves, got, c.want)
 		}
 	}
+}
+
+// freePort returns a port of the loopback interface that was free just now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l := listenLoopback(t)
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// From the host into a bond of two links that need no rights, by a forward and by
+// SOCKS, and out of it to the host again.
+func TestUserLinks(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	l := listenLoopback(t)
+	go serveEach(l, func(c net.Conn) { io.Copy(c, c) })
+	_, server, _ := net.SplitHostPort(l.Addr().String())
+	forward, socks := freePort(t), freePort(t)
+	i := start(t, linkKinds, "--slave", "user:,loopback=on", "--slave", "user:", "--mode", "balance-rr",
+		"--address", "10.0.2.15/24", "--forward", "host:tcp:"+forward+"=10.0.2.2:"+server, "--socks", socks)
+	for at, hello := range map[string]string{
+		forward: "",
+		// CONNECT to a port of 10.0.2.2.
+		socks: "\x05\x01\x00\x05\x01\x00\x01\x0a\x00\x02\x02" + portBytes(l),
+	} {
+		c, err := net.Dial("tcp", "127.0.0.1:"+at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(patience))
+		if io.WriteString(c, hello); hello != "" {
+			io.ReadFull(c, make([]byte, 2+10))
+		}
+		data := pattern(1_000_000)
+		go func() {
+			c.Write(data)
+			c.(*net.TCPConn).CloseWrite()
+		}()
+		if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%q: of %d bytes %d came back, %v", hello, len(data), len(got), err)
+		}
+	}
+	i.await("both connections are counted", func(st instanceStatus) bool {
+		return st.Forwarded.TCP.Opened == 2 && st.Forwarded.TCP.Open == 0 && st.up("user0", "user1")
+	})
+	if text := runWith("", "show", "--control", i.socket).stdout; !strings.Contains(text, "forwarded connections: 0 open of 2") {
+		t.Errorf("show says nothing of the forwarded:\n%s", text)
+	}
+}
+
+func portBytes(l net.Listener) string {
+	port := l.Addr().(*net.TCPAddr).Port
+	return string([]byte{byte(port >> 8), byte(port)})
 }

@@ -95,6 +95,9 @@ func (st *instanceStatus) text() string {
 	if st.Device != nil {
 		b.WriteString(st.Device.text())
 	}
+	if f := st.Forwarded; f != nil {
+		b.WriteString(forwardedText(f))
+	}
 	if st.ActiveSlave != "" {
 		fmt.Fprintf(&b, "  active slave %s\n", st.ActiveSlave)
 	}

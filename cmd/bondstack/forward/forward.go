@@ -2,7 +2,7 @@
 // stack and its host, both ways.
 //
 //	f, err := forward.Parse("tcp:2222=127.0.0.1:22")
-//	err = f.Start(relay, host, log)
+//	at, stop, err := f.Start(relay, host, log)
 //
 // The text is [host:]NETWORK:[ADDRESS:]PORT=HOST:PORT. Without "host:" the port is
 // one of the stack, and the destination what the host reaches; with it the port is
@@ -142,9 +142,10 @@ func (machine) ListenPacket(network, address string) (net.PacketConn, error) {
 	return net.ListenPacket(network, address)
 }
 
-// Start begins to forward, until the relay is closed, and returns where it
-// listens. The log is told of destinations that cannot be reached.
-func (f Forward) Start(r *relay.Relay, stack Stack, log *slog.Logger) (net.Addr, error) {
+// Start begins to forward, until stop is called or the relay is closed, and returns
+// where it listens. stop leaves connections be. The log is told of destinations that
+// cannot be reached.
+func (f Forward) Start(r *relay.Relay, stack Stack, log *slog.Logger) (at net.Addr, stop func(), err error) {
 	var near, far Stack = stack, &machine{}
 	if f.FromHost {
 		near, far = far, near
@@ -159,17 +160,17 @@ func (f Forward) Start(r *relay.Relay, stack Stack, log *slog.Logger) (net.Addr,
 	if f.Network == "udp" {
 		pc, err := near.ListenPacket("udp", f.listenAt())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r.ServeUDP(pc, dial)
-		return pc.LocalAddr(), nil
+		return pc.LocalAddr(), func() { pc.Close() }, nil
 	}
 	l, err := near.Listen("tcp", f.listenAt())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.ServeTCP(l, dial)
-	return l.Addr(), nil
+	return l.Addr(), func() { l.Close() }, nil
 }
 
 // listenAt returns where to listen in the form of package net.

@@ -1,0 +1,9 @@
+package forward
+
+import (
+	"testing"
+
+	"bondstack/link/linktest"
+)
+
+func TestMain(m *testing.M) { linktest.Main(m) }
