@@ -53,6 +53,7 @@ var commands = []command{
 	{"set", "set options of a running instance", runSet},
 	{"show", "show the bond of a running instance", runShow},
 	{"tap", "make a network device of the kernel that is a bond of interfaces", runTap},
+	{"top", "show the bond of a running instance live: rates, links, failovers", runTop},
 	{"version", "tell the version of this program", runVersion},
 	{"watch", "print the events of a running instance as they come", runWatch},
 }
