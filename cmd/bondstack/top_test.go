@@ -5,13 +5,10 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"bondstack/link/linktest"
 )
 
 // The view of an instance, once and where nobody answers.
 func TestTop(t *testing.T) {
-	linktest.CheckGoroutines(t)
 	i := start(t, newNetwork(t, "eth0", "eth1").kinds(), backup...)
 	var stdout, stderr bytes.Buffer
 	if code := run([]string{"top", "--control", i.socket, "--once", "--interval", "100ms"}, nil, &stdout, &stderr); code != exitOK {
