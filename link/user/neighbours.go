@@ -66,7 +66,8 @@ func (h *hub) arp(pkt *stack.PacketBuffer, b header.ARP) (*stack.PacketBuffer, b
 func (h *hub) solicitation(pkt *stack.PacketBuffer, b []byte) (*stack.PacketBuffer, bool) {
 	ip := header.IPv6(b)
 	source := netip.AddrFrom16(ip.SourceAddress().As16())
-	address := header.NDPNeighborSolicit(header.ICMPv6(ip.Payload()).MessageBody()).TargetAddress()
+	icmp := header.ICMPv6(b[header.IPv6MinimumSize:]) // whatever length the packet claims
+	address := header.NDPNeighborSolicit(icmp.MessageBody()).TargetAddress()
 	target := netip.AddrFrom16(address.As16())
 	if source.IsUnspecified() {
 		return nil, false // duplicate address detection (RFC 4862, section 5.4.2)
