@@ -1,0 +1,442 @@
+package migrate
+
+import (
+	"math"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+
+	"bondstack/bonding"
+	"bondstack/cmd/bondstack/config"
+)
+
+// builder makes a configuration of what was read.
+type builder struct {
+	*reader
+	slaveOf map[string]string // bonds by slave
+	vlansOn map[string][]*iface
+	done    map[*iface]bool
+}
+
+// build makes the configuration, and lists what is not in it.
+func (r *reader) build() *config.File {
+	b := builder{reader: r, slaveOf: map[string]string{}, vlansOn: map[string][]*iface{}, done: map[*iface]bool{}}
+	for _, i := range slices.Clone(r.interfaces) {
+		if i.master.given() && r.byName[i.master.value] == nil {
+			r.iface(i.master.value, i.master.place).bond = true
+			r.lost(i.master, "the files say nothing else of the bond")
+		}
+		if i.vlan != nil && i.vlan.link.value != i.name {
+			b.vlansOn[i.vlan.link.value] = append(b.vlansOn[i.vlan.link.value], i)
+		}
+	}
+	f := &config.File{Version: config.Version}
+	for _, i := range r.interfaces {
+		if i.bond {
+			b.bond(f, i)
+		}
+	}
+	for _, i := range r.interfaces {
+		switch {
+		case b.done[i]:
+		case b.slaveOf[i.name] != "":
+			b.slaveRest(i)
+		default:
+			r.notBond(i.place, i.kind+" "+i.name)
+		}
+	}
+	for _, m := range r.mentions {
+		if slices.ContainsFunc(m.names, func(name string) bool { return b.slaveOf[name] != "" || r.byName[name] != nil && r.byName[name].bond }) {
+			r.lost(m.setting, m.reason)
+		} else if !m.listed {
+			r.notBond(m.place, strings.TrimSpace(m.key+" "+m.value))
+		}
+	}
+	return f
+}
+
+func (b *builder) bond(f *config.File, i *iface) {
+	b.done[i] = true
+	b.notices = append(b.notices, i.rest...)
+	if reason := badName(i.name); reason != "" {
+		b.lost(setting{i.place, "bond", i.name}, reason)
+		return
+	}
+	out := config.Bond{Name: i.name, Slaves: []config.Slave{}}
+	if i.master.given() {
+		b.lost(i.master, "a bond is no slave of another here")
+	}
+	options := i.options
+	for _, s := range b.slavesOf(i) {
+		slave, chosen := b.slave(i, s)
+		out.Slaves = append(out.Slaves, slave)
+		for _, o := range chosen {
+			i.option(o.name, o.text, o.from)
+		}
+		options = i.options
+	}
+	if len(out.Slaves) == 0 {
+		b.lost(setting{i.place, "bond", i.name}, "no slave of it is named: name them in the file")
+	}
+	mode, options := b.mode(options)
+	out.Mode = config.Mode(mode)
+	names := make([]string, len(out.Slaves))
+	for n, s := range out.Slaves {
+		names[n] = s.Name
+	}
+	options = b.queues(options, out.Slaves)
+	out.Options = b.check(i, mode, options, names)
+	if len(out.Options) == 0 {
+		out.Options = nil
+	}
+	out.HardwareAddress = b.mac(i.mac)
+	out.MTU = b.mtu(i.mtu)
+	out.Addresses = b.addresses(i)
+	out.Routes = b.routes(i)
+	out.DNS = b.dns(nil, i)
+	out.VLANs = b.vlans(i, &out, "", 0)
+	f.Bonds = append(f.Bonds, out)
+}
+
+// badName says what is wrong with the name of an interface, "" for nothing.
+func badName(name string) string {
+	switch {
+	case name == "" || len(name) > 15 || name == "." || name == ".." || strings.ContainsAny(name, "/: \t\n\v\f\r"):
+		return "no name of an interface: 1 to 15 bytes without slash, colon and white space"
+	}
+	return ""
+}
+
+// slavesOf returns the slaves that the bond names, and those that name it.
+func (b *builder) slavesOf(i *iface) []setting {
+	var list []setting
+	add := func(s setting) {
+		reason := badName(s.value)
+		switch of := b.slaveOf[s.value]; {
+		case reason != "":
+		case of == i.name: // said twice
+			return
+		case of != "":
+			reason = "it is a slave of " + of
+		case b.byName[s.value] != nil && b.byName[s.value].bond:
+			reason = "a bond is no slave of another here"
+		}
+		if reason != "" {
+			b.lost(s, reason)
+			return
+		}
+		b.slaveOf[s.value] = i.name
+		list = append(list, s)
+	}
+	for _, m := range i.members {
+		add(m)
+	}
+	for _, other := range b.interfaces {
+		if other.master.given() && other.master.value == i.name {
+			if other.pattern {
+				b.lost(other.master.with(other.name), "slaves are named one by one, not by a pattern")
+				b.done[other] = true
+				b.slaveRest(other)
+				continue
+			}
+			add(other.master.with(other.name))
+		}
+	}
+	return list
+}
+
+// slave makes a slave with what was set for it. chosen are options of the bond.
+func (b *builder) slave(bond *iface, s setting) (out config.Slave, chosen []optionSetting) {
+	out.Name = s.value
+	i := b.byName[s.value]
+	if i == nil {
+		return out, nil
+	}
+	for _, o := range i.port {
+		v, err := int64(0), error(nil)
+		switch o.name {
+		case "prio":
+			v, err = number(o.text, math.MinInt32, math.MaxInt32)
+			out.Prio = int32(v)
+		case "queue_id":
+			v, err = number(o.text, 0, maxQueueID)
+			out.QueueID = uint16(v)
+		case "actor_port_prio":
+			v, err = number(o.text, 1, math.MaxUint16)
+			out.ActorPortPrio = uint16(v)
+		default:
+			chosen = append(chosen, o)
+		}
+		if err != nil {
+			b.lost(o.from, err.Error())
+		}
+	}
+	// The bond gives its slaves its MTU anyway.
+	if bond.mtu.given() && bond.mtu.value == i.mtu.value {
+		i.mtu = setting{}
+	}
+	return out, chosen
+}
+
+// maxQueueID is bonding's.
+const maxQueueID = 16
+
+// queues takes SLAVE:ID out of the options of a bond, and sets it at the slaves.
+func (b *builder) queues(options []optionSetting, slaves []config.Slave) []optionSetting {
+	var rest []optionSetting
+	for _, o := range options {
+		if o.name != "queue_id" {
+			rest = append(rest, o)
+			continue
+		}
+		for _, word := range splitList(o.text) {
+			name, text, _ := strings.Cut(word, ":")
+			n := slices.IndexFunc(slaves, func(s config.Slave) bool { return s.Name == name })
+			id, err := number(text, 0, maxQueueID)
+			switch {
+			case n < 0:
+				b.lost(o.from.with(word), "no slave has the name")
+			case err != nil:
+				b.lost(o.from.with(word), err.Error())
+			default:
+				slaves[n].QueueID = uint16(id)
+			}
+		}
+	}
+	return rest
+}
+
+// slaveRest lists what cannot be carried of a slave.
+func (b *builder) slaveRest(i *iface) {
+	b.notices = append(b.notices, i.rest...)
+	for _, s := range append([]setting{i.mac, i.mtu}, append(i.servers, i.search...)...) {
+		if s.given() {
+			b.lost(s, "a slave has none of its own: it is the bond's matter")
+		}
+	}
+	for _, a := range i.addresses {
+		b.lost(a, "the addresses of slaves are the host's")
+	}
+	for _, to := range i.routes {
+		b.lost(to.setting, "the routes of slaves are the host's")
+	}
+	if i.vlan != nil { // its own tag is the host's matter
+		b.notBond(i.place, i.kind+" "+i.name)
+	}
+}
+
+// mode takes the mode out of the options.
+func (b *builder) mode(options []optionSetting) (mode bonding.Mode, rest []optionSetting) {
+	for _, o := range options {
+		if o.name != "mode" {
+			rest = append(rest, o)
+			continue
+		}
+		m, err := bonding.ParseMode(o.text)
+		if err != nil {
+			b.lost(o.from, "allowed are "+strings.Join(bonding.ModeNames(), ", "))
+		}
+		mode = m
+	}
+	return mode, rest
+}
+
+func (b *builder) mac(s setting) string {
+	if !s.given() {
+		return ""
+	}
+	mac, err := net.ParseMAC(s.value)
+	switch {
+	case err != nil || len(mac) != 6:
+		b.lost(s, "no MAC address, such as 02:00:00:00:00:01")
+	case mac[0]&1 != 0 || mac.String() == "00:00:00:00:00:00":
+		b.lost(s, "no interface can have this address")
+	default:
+		return mac.String()
+	}
+	return ""
+}
+
+func (b *builder) mtu(s setting) uint32 {
+	if !s.given() {
+		return 0
+	}
+	v, err := number(s.value, 68, math.MaxUint16)
+	if err != nil {
+		b.lost(s, err.Error())
+	}
+	return uint32(v)
+}
+
+func (b *builder) addresses(i *iface) []string {
+	var out []string
+	for _, a := range i.addresses {
+		text := a.value
+		if text != "dhcp" && text != "auto" {
+			p, err := netip.ParsePrefix(text)
+			if err != nil || p.Addr().Zone() != "" {
+				b.lost(a, "no address with the length of its prefix, such as 10.0.0.2/24")
+				continue
+			}
+			text = p.String()
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+func (b *builder) routes(i *iface) []config.Route {
+	var out []config.Route
+	for _, to := range i.routes {
+		made, reason := makeRoute(to)
+		if to.table.given() {
+			reason = "it is in table " + to.table.value + ", and there is one table of routes"
+		}
+		if reason != "" {
+			b.lost(to.setting, reason)
+		} else if !slices.Contains(out, made) {
+			out = append(out, made)
+		}
+	}
+	return out
+}
+
+// makeRoute returns why a route cannot be, "" where it can.
+func makeRoute(to route) (out config.Route, reason string) {
+	if to.via != "" {
+		via, err := netip.ParseAddr(to.via)
+		if err != nil || via.Zone() != "" || via.IsUnspecified() {
+			return out, "no address of a router: " + shorten(to.via)
+		}
+		out.Via = via.String()
+	}
+	if to.metric != "" {
+		v, err := number(to.metric, 0, math.MaxUint32)
+		if err != nil {
+			return out, "metric " + shorten(to.metric) + ": " + err.Error()
+		}
+		out.Metric = uint32(v)
+	}
+	prefix, err := netip.ParsePrefix(to.to)
+	if a, one := netip.ParseAddr(to.to); one == nil && a.Zone() == "" {
+		prefix, err = netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	switch {
+	case to.to == "default", to.to == "any", err == nil && prefix.Bits() == 0:
+		if out.Via == "" {
+			return out, "a default route needs a router"
+		}
+		out.To = "default"
+	case err != nil:
+		return out, "no network: " + shorten(to.to)
+	default:
+		out.To = prefix.Masked().String()
+	}
+	return out, ""
+}
+
+var domain = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?)*\.?$`)
+
+// dns adds to the name servers of a bond.
+func (b *builder) dns(out *config.DNS, i *iface) *config.DNS {
+	if out == nil {
+		out = &config.DNS{}
+	}
+	for _, s := range i.servers {
+		if a, err := netip.ParseAddr(s.value); err != nil || a.Zone() != "" {
+			b.lost(s, "no IP address")
+		} else if !slices.Contains(out.Servers, a.String()) {
+			out.Servers = append(out.Servers, a.String())
+		}
+	}
+	for _, s := range i.search {
+		switch {
+		case !domain.MatchString(s.value) || len(s.value) > 253:
+			b.lost(s, "no domain name")
+		case !slices.Contains(out.Search, s.value):
+			out.Search = append(out.Search, s.value)
+		}
+	}
+	if len(out.Servers)+len(out.Search) == 0 {
+		return nil
+	}
+	return out
+}
+
+// maxTags is how many tags the frames of a VLAN device have at most.
+const maxTags = 2
+
+// vlans makes the VLAN devices on an interface; their name servers are the
+// bond's.
+func (b *builder) vlans(on *iface, bond *config.Bond, path string, depth int) []config.VLAN {
+	var out []config.VLAN
+	for _, i := range b.vlansOn[on.name] {
+		if b.done[i] || b.slaveOf[i.name] != "" {
+			continue
+		}
+		b.done[i] = true
+		v, ok := b.vlan(i)
+		if depth == maxTags && ok {
+			b.lost(i.vlan.link, "at most two tags are possible")
+			ok = false
+		}
+		if ok && slices.ContainsFunc(out, func(o config.VLAN) bool { return o.ID == v.ID && sameProtocol(o, v) }) {
+			b.lost(i.vlan.id, "the VLAN is there already")
+			ok = false
+		}
+		b.notices = append(b.notices, i.rest...)
+		if !ok {
+			continue
+		}
+		name := path + "." + i.vlan.id.value
+		if i.name != bond.Name+name {
+			b.notices = append(b.notices, setting{i.place, i.kind, i.name}.notice(Changed, "the device is named "+bond.Name+name))
+		}
+		for _, s := range []setting{i.mac, i.mtu} {
+			if s.given() && s.value != on.mtu.value {
+				b.lost(s, "a VLAN device has the bond's")
+			}
+		}
+		v.Addresses = b.addresses(i)
+		v.Routes = b.routes(i)
+		bond.DNS = b.dns(bond.DNS, i)
+		v.VLANs = b.vlans(i, bond, name, depth+1)
+		out = append(out, v)
+	}
+	return out
+}
+
+func sameProtocol(a, b config.VLAN) bool { return a.Protocol == b.Protocol }
+
+// vlan makes a VLAN device without what is on it.
+func (b *builder) vlan(i *iface) (out config.VLAN, ok bool) {
+	id, err := number(i.vlan.id.value, 1, 4094)
+	if err != nil {
+		s := i.vlan.id
+		if !s.given() {
+			s = setting{i.place, i.kind, i.name}
+		}
+		b.lost(s, "the number of the VLAN: "+err.Error())
+		return out, false
+	}
+	out.ID = uint16(id)
+	switch p := i.vlan.protocol; strings.ToLower(p.value) {
+	case "", "802.1q":
+	case "802.1ad":
+		out.Protocol = "802.1ad"
+	default:
+		b.lost(p, "allowed are 802.1Q, 802.1ad")
+	}
+	if p := i.vlan.priority; p.given() {
+		v, err := number(p.value, 0, 7)
+		if err != nil {
+			b.lost(p, err.Error())
+		}
+		out.Priority = uint8(v)
+	}
+	return out, true
+}
