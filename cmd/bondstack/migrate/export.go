@@ -146,10 +146,17 @@ func (e *exporter) options(b *config.Bond) (words []string, active string, err e
 			delete(values, "miimon")
 		}
 	}
+	arp, err := trial.Option("arp_interval")
+	if err != nil {
+		return nil, "", err
+	}
+	mii := values["miimon"] != "" && canonical(trial, "miimon", "") != "0"
 	for _, option := range bonding.OptionNames() {
 		text, ok := values[option]
 		switch {
 		case !ok:
+		case option == "arp_interval" && mii && arp != "0", option == "arp_validate" && mii && ipValue(option, canonical(trial, option, text)) != "none":
+			e.leave(true, b.Name+": options."+option, "Linux refuses it beside miimon")
 		case slices.Contains(own, option):
 			e.leave(true, b.Name+": options."+option, ownReason)
 		default:
@@ -174,21 +181,27 @@ func ipValue(option, text string) string {
 func (e *exporter) slave(b *config.Bond, s config.Slave) {
 	e.run("ip", "link", "set", s.Name, "down")
 	e.run("ip", "link", "set", s.Name, "master", b.Name)
-	port := []string{"ip", "link", "set", s.Name, "type", "bond_slave"}
-	own := len(port)
-	if s.Prio != 0 {
-		port = append(port, "prio", strconv.Itoa(int(s.Prio)))
-	}
-	if s.QueueID != 0 {
-		port = append(port, "queue_id", strconv.Itoa(int(s.QueueID)))
-	}
-	if s.ActorPortPrio != 0 {
-		port = append(port, "actor_port_prio", strconv.Itoa(int(s.ActorPortPrio)))
-	}
-	if len(port) > own {
-		e.run(port...)
-	}
 	key := b.Name + ": slave " + s.Name + ": "
+	var port []string
+	for _, o := range []struct {
+		name  string
+		value int
+		modes []bonding.Mode // in which Linux takes it; nil: all
+	}{
+		{"prio", int(s.Prio), []bonding.Mode{bonding.ActiveBackup, bonding.BalanceTLB, bonding.BalanceALB}},
+		{"queue_id", int(s.QueueID), nil},
+		{"actor_port_prio", int(s.ActorPortPrio), []bonding.Mode{bonding.IEEE8023AD}},
+	} {
+		switch allowed := o.modes == nil || slices.Contains(o.modes, bonding.Mode(b.Mode)); {
+		case o.value != 0 && allowed:
+			port = append(port, o.name, strconv.Itoa(o.value))
+		case o.value != 0:
+			e.leave(true, key+o.name, "Linux refuses it in mode "+b.Mode.String())
+		}
+	}
+	if len(port) > 0 {
+		e.run(append([]string{"ip", "link", "set", s.Name, "type", "bond_slave"}, port...)...)
+	}
 	e.leave(s.Kind != "" && s.Kind != config.DefaultKind, key+"kind "+s.Kind, "a matter of bondstack run")
 	e.leave(s.Weight != 0, key+"weight", ownReason)
 	e.leave(s.Disabled, key+"disabled", ownReason)
@@ -251,6 +264,9 @@ func (e *exporter) vlans(on string, list []config.VLAN) {
 	}
 }
 
+// usualPortPrio is what Linux and bondstack begin with.
+const usualPortPrio = 255
+
 // FromStatus makes the configuration of a running bond from its status, which
 // has no addresses, routes, VLAN devices and services. Options that have their
 // defaults are left out.
@@ -271,7 +287,11 @@ func FromStatus(st *bonding.Status) *config.File {
 		}
 	}
 	for _, s := range st.Slaves {
-		b.Slaves = append(b.Slaves, config.Slave{Name: s.Name, Prio: s.Priority, QueueID: s.QueueID, Weight: s.Weight, Disabled: !s.Enabled})
+		slave := config.Slave{Name: s.Name, Prio: s.Priority, QueueID: s.QueueID, Weight: s.Weight, Disabled: !s.Enabled}
+		if s.LACP != nil && s.LACP.Actor.PortPriority != usualPortPrio {
+			slave.ActorPortPrio = s.LACP.Actor.PortPriority
+		}
+		b.Slaves = append(b.Slaves, slave)
 	}
 	return &config.File{Version: config.Version, Bonds: []config.Bond{b}}
 }

@@ -72,7 +72,7 @@ type netplanFile struct {
 
 type netplan struct {
 	*reader
-	source      string
+	source     string
 	identities map[string]string // names of interfaces by netplan's IDs
 }
 
