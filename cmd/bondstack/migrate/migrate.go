@@ -155,3 +155,9 @@ func Import(from string, sources []Source) (*Result, error) {
 	}
 	return result, nil
 }
+
+// Known reports whether there is a format of a name.
+func Known(name string) bool {
+	_, ok := formats[name]
+	return ok
+}
