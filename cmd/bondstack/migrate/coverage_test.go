@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,14 +148,23 @@ func TestEveryOptionOfEveryFormat(t *testing.T) {
 }
 
 func carriesSome(format string, c coverage, key, option string) bool {
+	mode := goodMode(option)
+	return slices.ContainsFunc(values, func(v string) bool { return carries(format, c.sample(mode, key, v), option) })
+}
+
+// goodMode is a mode in which an option can be set.
+func goodMode(option string) bonding.Mode {
 	for _, m := range bonding.AvailableModes() {
 		for _, v := range values {
-			if carries(format, c.sample(m, key, v), option) {
-				return true
+			if b, err := tryOptions(m, map[string]string{option: v}); err == nil {
+				b.Close()
+				return m
+			} else if option == "active_slave" && !errors.Is(err, bonding.ErrMode) {
+				return m
 			}
 		}
 	}
-	return false
+	return 0
 }
 
 // An option is Linux's, which ip has a name for, or bondstack's own.

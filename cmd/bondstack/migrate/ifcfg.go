@@ -69,10 +69,7 @@ func (c ifcfg) variables() (vars []setting, others []setting) {
 
 func (c ifcfg) read() {
 	vars, others := c.variables()
-	name := ""
-	for _, prefix := range []string{"ifcfg-"} {
-		name = strings.TrimPrefix(path.Base(c.source.Name), prefix)
-	}
+	name := strings.TrimPrefix(path.Base(c.source.Name), "ifcfg-")
 	f := ifcfgFile{vars: vars, given: map[string]string{}}
 	for _, v := range vars {
 		f.given[v.key] = v.value
@@ -174,11 +171,10 @@ func (f *ifcfgFile) vlanVariable(v setting) {
 	}
 }
 
-// cutNumber splits IPADDR1 and IPADDR_1 into name and number.
+// cutNumber splits IPADDR1 and IPADDR_1 into IPADDR and the rest.
 func cutNumber(key string) (name, suffix string) {
-	name = strings.TrimRight(key, "0123456789")
-	suffix = key[len(name):]
-	return strings.TrimSuffix(name, "_"), key[len(strings.TrimSuffix(name, "_")):][:len(key)-len(strings.TrimSuffix(name, "_"))]
+	name = strings.TrimSuffix(strings.TrimRight(key, "0123456789"), "_")
+	return name, key[len(name):]
 }
 
 // addressVariable reads the variables of addresses, routers and name servers.

@@ -35,9 +35,8 @@ var networkdKeys = map[string]key{
 	"MinLinks":                     {"min_links", nil},
 }
 
-// networkdElsewhere are options that a slave's .network has.
-var networkdElsewhere = []string{"primary", "active_slave"}
-
+// networkdAbsent has neither primary nor active_slave, which a slave's .network
+// has.
 var networkdAbsent = absent(noKey, "use_carrier", "ns_ip6_target", "lacp_active", "coupled_control", "broadcast_neighbor",
 	"lacp_strict", "queue_id")
 

@@ -34,9 +34,7 @@ var nmstateKeys = map[string]key{
 	"xmit_hash_policy":  {"xmit_hash_policy", nil},
 }
 
-// nmstateElsewhere are options that stand beside the options.
-var nmstateElsewhere = map[string]string{"mode": "link-aggregation.mode", "queue_id": "ports-config.queue-id"}
-
+// nmstateAbsent has neither mode nor queue_id, which stand beside the options.
 var nmstateAbsent = absent(noKey, "active_slave", "peer_notif_delay", "coupled_control", "broadcast_neighbor", "lacp_strict")
 
 // delivered reads the words for all_slaves_active.

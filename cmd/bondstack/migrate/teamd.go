@@ -29,14 +29,8 @@ var teamdKeys = map[string]key{
 	"link_watch.nsna_ping.target_host": {"ns_ip6_target", added},
 }
 
-// teamdElsewhere are options that are made of several keys, or of a port's.
-var teamdElsewhere = map[string]string{
-	"arp_validate":      "validate_active and validate_inactive",
-	"monitor_rule":      "link_watch_policy",
-	"queue_id":          "a port's queue_id",
-	"packets_per_slave": "runner random",
-}
-
+// teamdAbsent has neither arp_validate, monitor_rule nor packets_per_slave, which
+// are made of several keys, nor queue_id, which ports have.
 var teamdAbsent = func() map[string]string {
 	table := absent(noKey, "active_slave", "miimon", "use_carrier", "arp_all_targets", "primary", "primary_reselect",
 		"all_slaves_active", "lp_interval", "ad_user_port_key", "ad_actor_system", "tlb_dynamic_lb", "coupled_control",
