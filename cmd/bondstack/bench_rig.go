@@ -134,16 +134,26 @@ const readyTimeout = 10 * time.Second
 
 // await waits until every slave of the bonds carries data that is to.
 func (r *rig) await() error {
-	deadline := time.After(readyTimeout)
 	for _, b := range r.bonds {
-		events := b.Subscribe(64)
-		defer events.Close()
-		for !ready(b.Status()) {
-			select {
-			case <-events.C:
-			case <-deadline:
-				return fmt.Errorf("the bond carries no data on all its links after %v", readyTimeout)
-			}
+		if err := awaitReady(context.Background(), b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitReady waits until a bond carries data, for at most readyTimeout.
+func awaitReady(ctx context.Context, b *bonding.Bond) error {
+	events := b.Subscribe(64)
+	defer events.Close()
+	deadline := time.After(readyTimeout)
+	for !ready(b.Status()) {
+		select {
+		case <-events.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-deadline:
+			return fmt.Errorf("the bond carries no data on all its links after %v", readyTimeout)
 		}
 	}
 	return nil

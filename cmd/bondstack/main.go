@@ -49,6 +49,7 @@ var commands = []command{
 	{"export", "print the ip commands by which Linux makes the same bond", runExport},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"import", "make a configuration file of what netplan, networkd, ifcfg, ifupdown, teamd, nmstate or ip have", runImport},
+	{"iperf3", "measure a bond by iperf3's protocol, as client or server", runIperf3},
 	{"mode", "change the mode of a running instance", runMode},
 	{"rename", "rename a slave of a running instance", runRename},
 	{"run", "host a TCP/IP stack on a bond of kernel interfaces", runRun},

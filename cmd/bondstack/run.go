@@ -41,6 +41,7 @@ Options of the bond are set with -o by their Linux names, all of them or none.
 Services run on the bonded stack:
   --serve echo:PORT        sends back what it receives
   --serve discard:PORT     receives and forgets
+  --serve iperf3:PORT      a server of iperf3's protocol
   --serve http:PORT=DIR    serves the files of a folder
 
 Connections are passed on, both ways, TCP and UDP:

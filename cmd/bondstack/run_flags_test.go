@@ -46,7 +46,7 @@ func TestRunFlagFaults(t *testing.T) {
 		{[]string{"--mtu", "9"}, []string{"MTU 9", "68 to 65535"}},
 		{[]string{"--mtu", "many"}, []string{"--mtu", `"many"`, "--slave"}},
 		{[]string{"--name", "a:b"}, []string{`"a:b"`, "colon"}},
-		{[]string{"--serve", "ftp:21"}, []string{`--serve: "ftp:21"`, `"ftp"`, "echo:PORT, discard:PORT, http:PORT=DIR"}},
+		{[]string{"--serve", "ftp:21"}, []string{`--serve: "ftp:21"`, `"ftp"`, "echo:PORT, discard:PORT, iperf3:PORT, http:PORT=DIR"}},
 		{[]string{"--serve", "echo:65536"}, []string{`"echo:65536"`, "1 to 65535"}},
 		{[]string{"--serve", "echo"}, []string{`--serve: "echo"`, "1 to 65535"}},
 		{[]string{"--serve", "discard:9=/tmp"}, []string{"discard:9=/tmp", "no folder", "discard:PORT"}},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"bondstack/cmd/bondstack/iperf3"
 	"bondstack/stack"
 )
 
@@ -45,7 +46,7 @@ func parseService(text string) (service, error) {
 	kind, rest, _ := strings.Cut(text, ":")
 	portText, dir, hasDir := strings.Cut(rest, "=")
 	switch kind {
-	case "echo", "discard":
+	case "echo", "discard", "iperf3":
 		if hasDir {
 			return service{}, fmt.Errorf("%s takes no folder, the form is %s:PORT", kind, kind)
 		}
@@ -57,7 +58,7 @@ func parseService(text string) (service, error) {
 			return service{}, fmt.Errorf("%s is not a folder that can be read", dir)
 		}
 	default:
-		return service{}, fmt.Errorf("unknown service %q, allowed are echo:PORT, discard:PORT, http:PORT=DIR", kind)
+		return service{}, fmt.Errorf("unknown service %q, allowed are echo:PORT, discard:PORT, iperf3:PORT, http:PORT=DIR", kind)
 	}
 	port, err := parsePort(portText)
 	return service{kind, port, dir}, err
@@ -72,7 +73,12 @@ func parsePort(text string) (uint16, error) {
 }
 
 // start is that of a starter.
-func (s service) start(_ context.Context, h *stack.Host, log *slog.Logger) (stop func(), err error) {
+func (s service) start(ctx context.Context, h *stack.Host, log *slog.Logger) (stop func(), err error) {
+	if s.kind == "iperf3" {
+		o := iperf3.ServerOptions{Log: log}
+		o.Port = s.port
+		return startIperf3(ctx, h, o)
+	}
 	l, err := h.Listen("tcp", fmt.Sprintf(":%d", s.port))
 	if err != nil {
 		return nil, err

@@ -83,11 +83,11 @@ var forms = map[string]form{
 		}
 		return unless(isPort(port), "has no port from 1 to 65535")
 	}},
-	"service": {"echo:PORT, discard:PORT or http:PORT=FOLDER", `^((echo|discard):[0-9]{1,5}|http:[0-9]{1,5}=.+)$`, func(s string) string {
+	"service": {"echo:PORT, discard:PORT, iperf3:PORT or http:PORT=FOLDER", `^((echo|discard|iperf3):[0-9]{1,5}|http:[0-9]{1,5}=.+)$`, func(s string) string {
 		kind, rest, _ := strings.Cut(s, ":")
 		port, dir, hasDir := strings.Cut(rest, "=")
 		switch {
-		case kind != "echo" && kind != "discard" && kind != "http":
+		case kind != "echo" && kind != "discard" && kind != "iperf3" && kind != "http":
 			return "is none"
 		case hasDir != (kind == "http") || hasDir && dir == "":
 			return "has a folder too many or none"

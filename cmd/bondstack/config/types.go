@@ -56,7 +56,7 @@ type Bond struct {
 	Routes          []Route  `yaml:"routes,omitempty" doc:"Routes over this interface." most:"4096"`
 	DNS             *DNS     `yaml:"dns,omitempty" doc:"How names are resolved on the bond."`
 	VLANs           []VLAN   `yaml:"vlans,omitempty" doc:"VLAN devices on the bond." most:"4094"`
-	Serve           []string `yaml:"serve,omitempty" doc:"Services on the stack: echo:PORT, discard:PORT, http:PORT=FOLDER." form:"service" most:"1024"`
+	Serve           []string `yaml:"serve,omitempty" doc:"Services on the stack: echo:PORT, discard:PORT, iperf3:PORT, http:PORT=FOLDER." form:"service" most:"1024"`
 	Forwards        []string `yaml:"forwards,omitempty" doc:"Ports that are passed on, such as tcp:2222=127.0.0.1:22." form:"forward" most:"1024"`
 	Socks           string   `yaml:"socks,omitempty" doc:"Where the host finds a SOCKS5 proxy into the stack." form:"listener"`
 	Control         string   `yaml:"control,omitempty" doc:"The control socket. Default control in a folder of the user's own for the first bond, and NAME.sock beside it for the others." form:"path"`

@@ -185,6 +185,14 @@ func (o *ServerOptions) timeout() time.Duration {
 	return o.patience
 }
 
+// Validate reports what is wrong with the options.
+func (o *ServerOptions) Validate() error {
+	if o.MaxDuration < 0 || o.MaxDuration > maxTime*time.Second {
+		return fmt.Errorf("the longest test is %v, allowed are up to %d s", o.MaxDuration, maxTime)
+	}
+	return o.validate()
+}
+
 func (o *ServerOptions) longest() time.Duration {
 	if o.MaxDuration == 0 {
 		return time.Hour

@@ -11,25 +11,28 @@ import (
 // that is in order, and so does ctx. What is under way then still counts, until
 // settle.
 func (t *test) run(ctx context.Context, over <-chan error) error {
+	quota, length := int64(math.MaxInt64), time.Duration(0) // a server is told of the end
+	if t.client {
+		quota, length = t.set.quota(), t.set.time
+	}
 	t.began = time.Now()
 	t.rebase()
-	t.allow(math.MaxInt64)
 	t.out.columns(t)
-	t.start()
 	ended, err := false, error(nil)
-	if t.set.omit > 0 {
+	if t.set.omit == 0 {
+		t.allow(quota)
+		t.start()
+	} else {
+		t.allow(math.MaxInt64)
+		t.start()
 		if ended, err = t.phase(ctx, over, t.set.omit, t.set.omit, true); !ended {
 			t.interval(true)
 			t.began = time.Now()
 			t.rebase()
+			t.allow(quota)
 		}
 	}
 	if !ended {
-		var length time.Duration
-		if t.client {
-			t.allow(t.set.quota())
-			length = t.set.time
-		}
 		_, err = t.phase(ctx, over, length, t.set.time, false)
 	}
 	t.halt()

@@ -37,7 +37,7 @@ type server struct {
 // Serve serves clients, one after the other, until ctx ends, or with Once until one
 // test is over. It returns an error where it cannot listen.
 func Serve(ctx context.Context, network Network, o ServerOptions) error {
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return err
 	}
 	l, err := network.Listen("tcp", fmt.Sprintf(":%d", o.port()))
@@ -152,6 +152,8 @@ func (s *session) serve(ctx context.Context) {
 	if err != nil {
 		s.tell(ctx, err)
 		srv.log.Warn("iperf3: test failed", "client", s.ctl.RemoteAddr(), "reason", err)
+	} else if e := &s.report.End; srv.o.Out == nil {
+		srv.log.Info("iperf3: test", "client", s.ctl.RemoteAddr(), "sent", e.SumSent.Bytes, "received", e.SumReceived.Bytes, "seconds", e.SumReceived.Seconds)
 	}
 	s.ctl.Close()
 	if s.test != nil {
