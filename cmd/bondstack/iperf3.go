@@ -70,7 +70,7 @@ func parseIperf3(args []string, stdout, stderr io.Writer) (s *iperf3Settings, co
 	fs.StringVarP(&s.client.Host, "client", "c", "", "be a client of the server at `HOST`, an IP address")
 	fs.BoolVar(&s.inMemory, "in-memory", false, "be both, on a bond in memory")
 	readTest := s.defineTest(fs)
-	read := s.define(fs)
+	read := s.bondSettings.define(fs)
 	addresses := fs.StringArray("address", nil, "an address of the stack, `CIDR`, or dhcp, or auto; may be given again")
 	gateways := fs.StringArray("gateway", nil, "a router, `IP`; one for each of IPv4 and IPv6")
 	if code, done := parseFlags(fs, iperf3Help, args, stdout, stderr); done {

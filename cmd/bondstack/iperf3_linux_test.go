@@ -16,8 +16,7 @@ import (
 )
 
 // iperf3Runs are what is tested with the system's iperf3 at the other end, as
-// client's flags of both. The rates and the blocks keep what is under way at the end
-// small: the system's receiver does not count that.
+// client's flags of both.
 var iperf3Runs = []struct{ name, flags string }{
 	{"four streams", "-P 4 -b 50M -l 16K"},
 	{"reverse", "-R -P 2 -b 100M -l 16K"},
@@ -106,7 +105,9 @@ func TestIperf3ServesTheSystems(t *testing.T) {
 		sameRow(t, run.name+": received", x.SumReceived, y.SumReceived)
 		sameRow(t, run.name+": sent reverse", x.ReverseSent, y.ReverseSent)
 		sameRow(t, run.name+": received reverse", x.ReverseReceived, y.ReverseReceived)
-		nearlyAll(t, run.name, y)
+		if !strings.Contains(run.flags, "-R") {
+			allCame(t, run.name, y.SumSent, y.SumReceived)
+		}
 	}
 }
 
@@ -131,13 +132,17 @@ func TestIperf3IsAClientOfTheSystems(t *testing.T) {
 		}
 		// It does not report what its client has sent and received.
 		x, y := &theirs.End, &ours.End
-		if !strings.Contains(run.flags, "-R") {
-			sameRow(t, run.name+": received", x.SumReceived, y.SumReceived)
-		} else {
+		switch {
+		case strings.Contains(run.flags, "-R"):
 			sameRow(t, run.name+": sent", x.SumSent, y.SumSent)
+			allCame(t, run.name, y.SumSent, y.SumReceived)
+		case y.ReverseSent != nil:
+			sameRow(t, run.name+": sent reverse", x.ReverseSent, y.ReverseSent)
+			allCame(t, run.name+": reverse", y.ReverseSent, y.ReverseReceived)
+			fallthrough
+		default:
+			sameRow(t, run.name+": received", x.SumReceived, y.SumReceived)
 		}
-		sameRow(t, run.name+": sent reverse", x.ReverseSent, y.ReverseSent)
-		nearlyAll(t, run.name, y)
 		if tx, rx := ours.Bond.Slaves[0], ours.Bond.Slaves[1]; *tx.TxShare+*rx.TxShare < 0.999 || tx.TxBytes+rx.TxBytes+tx.RxBytes+rx.RxBytes < y.SumReceived.Bytes {
 			t.Errorf("%s: the slaves carried %+v", run.name, ours.Bond.Slaves)
 		}
@@ -158,7 +163,9 @@ func sameRow(t *testing.T, what string, x, y *iperf3.Row) {
 	if x.Bytes != y.Bytes || x.Bytes == 0 {
 		t.Errorf("%s: iperf3 says %d bytes, bondstack %d", what, x.Bytes, y.Bytes)
 	}
-	if math.Abs(x.Bits/y.Bits-1) > 0.02 {
+	// iperf3 divides the datagrams of one end by the time of the other: on a busy
+	// machine these differ.
+	if sameTime := math.Abs(x.Seconds/y.Seconds-1) < 0.01; (sameTime || y.Packets == nil) && math.Abs(x.Bits/y.Bits-1) > 0.02 {
 		t.Errorf("%s: iperf3 says %.0f bit/s, bondstack %.0f", what, x.Bits, y.Bits)
 	}
 	if y.Packets != nil && x.Packets != nil && *x.Packets != *y.Packets {
@@ -166,21 +173,17 @@ func sameRow(t *testing.T, what string, x, y *iperf3.Row) {
 	}
 }
 
-// nearlyAll compares sender and receiver: of TCP all came, and of datagrams of 1000
-// bytes those that were not lost.
-func nearlyAll(t *testing.T, what string, e *iperf3.End) {
+// allCame compares sender and receiver where bondstack received: of TCP all came, and
+// of datagrams of 1000 bytes those that were not lost.
+func allCame(t *testing.T, what string, sent, received *iperf3.Row) {
 	t.Helper()
-	for _, r := range [][2]*iperf3.Row{{e.SumSent, e.SumReceived}, {e.ReverseSent, e.ReverseReceived}} {
-		sent, received := r[0], r[1]
-		switch {
-		case sent == nil:
-		case received.Packets == nil:
-			if received.Bytes > sent.Bytes || float64(received.Bytes) < 0.98*float64(sent.Bytes) {
-				t.Errorf("%s: %d bytes sent, %d received", what, sent.Bytes, received.Bytes)
-			}
-		case *received.Packets > *sent.Packets || received.Bytes != 1000*(*received.Packets-uint64(*received.Lost)):
-			t.Errorf("%s: %d datagrams sent, %d until the last that came, %d lost, %d bytes came",
-				what, *sent.Packets, *received.Packets, *received.Lost, received.Bytes)
+	switch {
+	case received.Packets == nil:
+		if received.Bytes != sent.Bytes {
+			t.Errorf("%s: %d bytes sent, %d received", what, sent.Bytes, received.Bytes)
 		}
+	case *received.Packets > *sent.Packets || received.Bytes != 1000*(*received.Packets-uint64(*received.Lost)):
+		t.Errorf("%s: %d datagrams sent, %d until the last that came, %d lost, %d bytes came",
+			what, *sent.Packets, *received.Packets, *received.Lost, received.Bytes)
 	}
 }
