@@ -131,7 +131,7 @@ func (s *screen) draw() error {
 	if err != nil || width == 0 || height == 0 {
 		width, height = 80, 24
 	}
-	lines := view(s.report, s.by)
+	lines := view(s.report, s.by, width)
 	pause := "pause"
 	if s.paused {
 		pause = "paused, p goes on"

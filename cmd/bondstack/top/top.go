@@ -115,7 +115,7 @@ func (o *Options) print(r *Report) error {
 		return json.NewEncoder(o.Out).Encode(r)
 	}
 	text := ""
-	for _, l := range view(r, byOrder) {
+	for _, l := range view(r, byOrder, 0) {
 		text += l.render(0, false) + "\n"
 	}
 	if !o.Once {

@@ -37,9 +37,9 @@ func samples() (a, b sample) {
 	return a, b
 }
 
-func text(r *Report, by order) string {
+func text(r *Report, by order, width int) string {
 	var b strings.Builder
-	for _, l := range view(r, by) {
+	for _, l := range view(r, by, width) {
 		b.WriteString(l.render(0, false) + "\n")
 	}
 	return b.String()
@@ -56,11 +56,26 @@ eth1   active  up    10 Gbit/s  1.20 Gbit/s     150000  75.0%    0 bit/s        
 eth2  has not appeared yet
 `
 	r := between(samples())
-	if got := text(r, byOrder); got != want {
+	if got := text(r, byOrder, 0); got != want {
 		t.Errorf("the view is\n%s\nwant\n%s", got, want)
 	}
-	if got := text(r, bySent); strings.Index(got, "\neth1") > strings.Index(got, "\neth0") {
+	if got := text(r, bySent, 0); strings.Index(got, "\neth1") > strings.Index(got, "\neth0") {
 		t.Errorf("sorted by what was sent it is\n%s", got)
+	}
+}
+
+// On a narrow terminal what matters least is left out, and nothing is cut.
+func TestViewNarrow(t *testing.T) {
+	const want = `SLAVE  STATE   LINK      SPEED      SENDING  SHARE  RECEIVING  LOST  FAILURES
+eth0   backup  down  10 Gbit/s   400 Mbit/s  25.0%    0 bit/s     4         1
+eth1   active  up    10 Gbit/s  1.20 Gbit/s  75.0%    0 bit/s     0         0
+`
+	r := between(samples())
+	if got := text(r, byOrder, 80); !strings.Contains(got, "\n"+want) {
+		t.Errorf("in 80 columns it is\n%s\nwant\n%s", got, want)
+	}
+	if got := text(r, byOrder, 10); !strings.Contains(got, "\nSLAVE  STATE   LINK      SENDING  RECEIVING  LOST\n") {
+		t.Errorf("in 10 columns it is\n%s", got)
 	}
 }
 
@@ -70,7 +85,7 @@ func TestViewLACP(t *testing.T) {
 	b.Mode, b.ActiveSlave, b.Absent = bonding.IEEE8023AD, "", nil
 	b.LACP = &bonding.LACPStatus{Aggregator: &bonding.LACPAggregator{ID: 3, Ports: 1, PartnerMAC: "02:00:00:00:00:09"}}
 	b.Slaves[1].LACP = &bonding.LACPPort{Aggregator: 3, Mux: "DISTRIBUTING", Actor: bonding.LACPEnd{State: 0x3f}, Partner: bonding.LACPEnd{State: 0x3d}}
-	got := text(between(a, b), byOrder)
+	got := text(between(a, b), byOrder, 0)
 	for _, want := range []string{"LACP: aggregator 3, 1 ports, partner 02:00:00:00:00:09\n", "  3  ATGSCD--  A-GSCD--  DISTRIBUTING\n", "  -  -         -         -\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the view has no %q:\n%s", want, got)

@@ -25,10 +25,11 @@ const (
 var orderNames = [numOrders]string{"order", "name", "sent", "received"}
 
 // view returns a report as lines.
-func view(r *Report, by order) []line {
+// The table leaves columns out that a width has no room for; 0 is any width.
+func view(r *Report, by order, width int) []line {
 	lines := head(r)
 	lines = append(lines, line{})
-	return append(lines, slaves(r, by)...)
+	return append(lines, slaves(r, by, width)...)
 }
 
 // head is all above the table.
@@ -75,29 +76,32 @@ func head(r *Report) []line {
 type column struct {
 	title string
 	right bool
+	// spare is how soon it is left out for want of room: the greatest first, and
+	// those of 0 never.
+	spare int
 	cell  func(*Slave) span
 }
 
 func columns(lacp bool) []column {
 	list := []column{
-		{"SLAVE", false, func(s *Slave) span { return span{s.Name, bold} }},
-		{"STATE", false, func(s *Slave) span {
+		{"SLAVE", false, 0, func(s *Slave) span { return span{s.Name, bold} }},
+		{"STATE", false, 0, func(s *Slave) span {
 			if s.Draining {
 				return span{"draining", warn}
 			}
 			return span{s.State, plain}
 		}},
-		{"LINK", false, func(s *Slave) span { return span{s.Link, linkStyle(s.Link)} }},
-		{"SPEED", true, func(s *Slave) span { return span{speed(s.Speed), plain} }},
-		{"SENDING", true, func(s *Slave) span { return span{bits(s.TxBits), plain} }},
-		{"PACKETS/S", true, func(s *Slave) span { return span{number(s.TxPackets), plain} }},
-		{"SHARE", true, func(s *Slave) span { return span{percent(s.TxShare), plain} }},
-		{"RECEIVING", true, func(s *Slave) span { return span{bits(s.RxBits), plain} }},
-		{"PACKETS/S", true, func(s *Slave) span { return span{number(s.RxPackets), plain} }},
-		{"SHARE", true, func(s *Slave) span { return span{percent(s.RxShare), plain} }},
-		{"LOST/S", true, func(s *Slave) span { return span{number(s.LostRate), ifAny(s.LostRate, bad)} }},
-		{"LOST", true, func(s *Slave) span { return span{strconv.FormatUint(s.Lost, 10), plain} }},
-		{"FAILURES", true, func(s *Slave) span { return span{strconv.FormatUint(uint64(s.Failures), 10), plain} }},
+		{"LINK", false, 0, func(s *Slave) span { return span{s.Link, linkStyle(s.Link)} }},
+		{"SPEED", true, 1, func(s *Slave) span { return span{speed(s.Speed), plain} }},
+		{"SENDING", true, 0, func(s *Slave) span { return span{bits(s.TxBits), plain} }},
+		{"PACKETS/S", true, 8, func(s *Slave) span { return span{number(s.TxPackets), plain} }},
+		{"SHARE", true, 5, func(s *Slave) span { return span{percent(s.TxShare), plain} }},
+		{"RECEIVING", true, 0, func(s *Slave) span { return span{bits(s.RxBits), plain} }},
+		{"PACKETS/S", true, 9, func(s *Slave) span { return span{number(s.RxPackets), plain} }},
+		{"SHARE", true, 7, func(s *Slave) span { return span{percent(s.RxShare), plain} }},
+		{"LOST/S", true, 6, func(s *Slave) span { return span{number(s.LostRate), ifAny(s.LostRate, bad)} }},
+		{"LOST", true, 0, func(s *Slave) span { return span{strconv.FormatUint(s.Lost, 10), plain} }},
+		{"FAILURES", true, 3, func(s *Slave) span { return span{strconv.FormatUint(uint64(s.Failures), 10), plain} }},
 	}
 	if !lacp {
 		return list
@@ -111,10 +115,10 @@ func columns(lacp bool) []column {
 		}
 	}
 	return append(list,
-		column{"AGG", true, port(func(p *Port) span { return span{strconv.Itoa(int(p.Aggregator)), plain} })},
-		column{"ACTOR", false, port(func(p *Port) span { return span{flags(p.Actor), plain} })},
-		column{"PARTNER", false, port(func(p *Port) span { return span{flags(p.Partner), plain} })},
-		column{"MUX", false, port(func(p *Port) span {
+		column{"AGG", true, 4, port(func(p *Port) span { return span{strconv.Itoa(int(p.Aggregator)), plain} })},
+		column{"ACTOR", false, 0, port(func(p *Port) span { return span{flags(p.Actor), plain} })},
+		column{"PARTNER", false, 0, port(func(p *Port) span { return span{flags(p.Partner), plain} })},
+		column{"MUX", false, 2, port(func(p *Port) span {
 			if p.Churned {
 				return span{p.Mux + " (churned)", bad}
 			}
@@ -123,30 +127,52 @@ func columns(lacp bool) []column {
 }
 
 // slaves is the table.
-func slaves(r *Report, by order) []line {
+func slaves(r *Report, by order, width int) []line {
 	list := sorted(r.Slaves, by)
-	cols := columns(r.LACP != nil)
 	lines := make([]line, 1+len(list))
-	for i, c := range cols {
-		width := len(c.title)
-		cells := make([]span, len(list))
-		for n := range list {
-			cells[n] = c.cell(&list[n])
-			width = max(width, len([]rune(cells[n].text)))
-		}
+	for i, c := range fitting(columns(r.LACP != nil), list, width) {
 		gap := "  "
 		if i == 0 {
 			gap = ""
 		}
-		lines[0] = append(lines[0], span{gap + pad(c.title, width, c.right), dim})
-		for n, cell := range cells {
-			lines[n+1] = append(lines[n+1], span{gap + pad(cell.text, width, c.right), cell.style})
+		wide := c.width(list)
+		lines[0] = append(lines[0], span{gap + pad(c.title, wide, c.right), dim})
+		for n := range list {
+			cell := c.cell(&list[n])
+			lines[n+1] = append(lines[n+1], span{gap + pad(cell.text, wide, c.right), cell.style})
 		}
 	}
 	for _, name := range r.Absent {
 		lines = append(lines, line{{name, bold}, {"  has not appeared yet", warn}})
 	}
 	return lines
+}
+
+// fitting leaves out columns until the others fit a width, or none can be spared.
+func fitting(cols []column, list []Slave, width int) []column {
+	for width > 0 {
+		sum, least := -2, 0
+		for i := range cols {
+			sum += 2 + cols[i].width(list)
+			if cols[i].spare > cols[least].spare {
+				least = i
+			}
+		}
+		if sum <= width || cols[least].spare == 0 {
+			break
+		}
+		cols = slices.Delete(cols, least, least+1)
+	}
+	return cols
+}
+
+// width is that of the title or of the widest cell.
+func (c *column) width(list []Slave) int {
+	width := len(c.title)
+	for i := range list {
+		width = max(width, len([]rune(c.cell(&list[i]).text)))
+	}
+	return width
 }
 
 func sorted(list []Slave, by order) []Slave {
