@@ -11,7 +11,7 @@ var bondMetrics = func() *families[bonding.Status] {
 	f := &families[bonding.Status]{labels: []string{"master"}}
 	nodeExporter(f)
 	state(f)
-	f.traffic("bondstack_bond", "the bond, slaves that left included", func(st *bonding.Status) *bonding.Counters { return &st.Counters })
+	f.traffic("bondstack_bond", "the bond", func(st *bonding.Status) *bonding.Counters { return &st.Counters })
 	failovers(f)
 	aggregation(f)
 	reordering(f)

@@ -17,7 +17,7 @@ import (
 func TestMain(m *testing.M) { linktest.Main(m) }
 
 // newBond is an active-backup bond of two Recorders.
-func newBond(t *testing.T) (*bonding.Bond, map[string]*linktest.Recorder) {
+func newBond(t testing.TB) (*bonding.Bond, map[string]*linktest.Recorder) {
 	t.Helper()
 	linktest.CheckGoroutines(t)
 	b, err := bonding.New(bonding.Options{Mode: bonding.ActiveBackup, MIIMon: 100 * time.Millisecond})
@@ -36,7 +36,7 @@ func newBond(t *testing.T) (*bonding.Bond, map[string]*linktest.Recorder) {
 	return b, links
 }
 
-func newPage(t *testing.T, b *bonding.Bond) *Page {
+func newPage(t testing.TB, b *bonding.Bond) *Page {
 	t.Helper()
 	p := New(func() (any, *bonding.Status) { st := b.Status(); return st, &st })
 	t.Cleanup(p.Close)
@@ -128,6 +128,16 @@ func TestHistory(t *testing.T) {
 	}
 	if w := get(p, "/api/history?since=yesterday"); w.Code != 400 || !strings.Contains(w.Body.String(), `"yesterday"`) {
 		t.Errorf("since=yesterday: %d %s", w.Code, w.Body)
+	}
+}
+
+// What the page costs each second.
+func BenchmarkTake(b *testing.B) {
+	bond, _ := newBond(b)
+	p := newPage(b, bond)
+	b.ReportAllocs()
+	for b.Loop() {
+		p.take(time.Now())
 	}
 }
 
