@@ -50,7 +50,6 @@ function drawChart(box, rates, names, failovers, now) {
   for (let s = 120; s >= 0; s -= width < 500 ? 60 : 30) {
     svg.append(el("text", {x: x(now - s * 1000), y: height - 6, class: "tick " + (s === 0 ? "end" : s === 120 ? "" : "middle")}, s === 0 ? "now" : `−${s} s`));
   }
-  svg.append(el("text", {x: left + 8, y: top + 12, class: "side"}, "sent"), el("text", {x: left + 8, y: height - bottom - 6, class: "side"}, "received"));
   for (const [key, sign] of [["tx", -1], ["rx", 1]]) {
     names.forEach((name, n) => {
       const edge = k => rates.map(r => `${x(r.t).toFixed(1)},${(zero + sign * sum(r[key].slice(0, k)) * unit).toFixed(1)}`);
@@ -62,6 +61,7 @@ function drawChart(box, rates, names, failovers, now) {
       if (pieces) svg.append(el("path", {class: `edge s${n % 8}`, d: pieces}));
     });
   }
+  svg.append(el("text", {x: left + 8, y: top + 12, class: "side"}, "sent"), el("text", {x: left + 8, y: height - bottom - 6, class: "side"}, "received"));
   let last = Infinity;
   for (const f of [...failovers].reverse()) { // the latest first: it keeps its label
     const at = x(Date.parse(f.time));
