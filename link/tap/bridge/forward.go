@@ -38,9 +38,18 @@ func (d *fromDevice) DeliverNetworkPacket(_ tcpip.NetworkProtocolNumber, pkt *st
 }
 
 // DeliverList implements link.ListDispatcher: the frames go to the link in one
-// write.
+// write, and TCP segments that follow each other in one packet, as if the kernel
+// had not cut them.
 func (d *fromDevice) DeliverList(list stack.PacketBufferList) {
 	d.stats.out.Add(uint64(list.Len()))
+	joiner := joiners.Get().(*gro.Joiner)
+	d.forward(joiner.Join(list))
+	joiner.Reset()
+	joiners.Put(joiner)
+}
+
+// forward makes the frames of a list ready, and writes them.
+func (d *fromDevice) forward(list stack.PacketBufferList) {
 	for i, pkt := range list.AsSlice() {
 		if !(*Bridge)(d).prepare(pkt) {
 			d.deliverWithout(list, i)
