@@ -21,6 +21,7 @@ import (
 type bondSettings struct {
 	name    string
 	slaves  []slaveSpec
+	joining map[string]bonding.SlaveOptions // what slaves join with, by name
 	options map[string]string
 	bond    bonding.Options
 	control string
@@ -29,6 +30,7 @@ type bondSettings struct {
 	insist bool
 	link   linkOptions
 	seeing seeing
+	log    logging
 }
 
 // define defines the flags. read reads their values once they are parsed.
@@ -45,8 +47,10 @@ func (s *bondSettings) define(fs *pflag.FlagSet) (read func(*faults)) {
 	fs.BoolVar(&s.link.exclusive, "exclusive", false, "keep received frames from the host's own stack")
 	fs.BoolVar(&s.link.hardwareAddress, "hardware-address", false, "set the slaves' MAC addresses on the host's interfaces too, until the end")
 	readSeeing := s.seeing.define(fs)
+	readLog := s.log.define(fs)
 	return func(f *faults) {
 		readSeeing(f)
+		readLog(f)
 		s.bond.Name = s.name
 		f.each("--slave", *slaves, s.parseSlave)
 		f.add("--slave", given(*slaves, "--slave eth1"))
@@ -184,7 +188,7 @@ func (o *opened) open(s *bondSettings, log *slog.Logger, kinds map[string]openFu
 	if o.bond, err = bonding.New(s.bond); err != nil {
 		return err
 	}
-	o.joiner = &joiner{bond: o.bond, kinds: kinds, link: s.link, log: log, missing: s.slaves}
+	o.joiner = &joiner{bond: o.bond, kinds: kinds, link: s.link, log: log, missing: s.slaves, options: s.joining}
 	forBond, forSlaves := s.splitOptions()
 	if err := o.bond.SetOptions(forBond); err != nil {
 		return err
@@ -215,10 +219,11 @@ func (o *opened) close() {
 
 // runUntilSignal runs a command that goes on until it is interrupted, and returns
 // its exit code.
-func runUntilSignal(name string, stderr io.Writer, run func(context.Context, *slog.Logger) error) int {
+func runUntilSignal(name string, stderr io.Writer, l logging, run func(context.Context, *slog.Logger) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, slog.New(slog.NewTextHandler(stderr, nil))); err != nil {
+	log, _ := l.logger(stderr)
+	if err := run(ctx, log); err != nil {
 		return failure(name, stderr, err)
 	}
 	return exitOK

@@ -79,11 +79,16 @@ func runExec(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 
 // logger logs warnings, since the output is the command's, and all with --verbose.
 func (s *execSettings) logger(stderr io.Writer) *slog.Logger {
-	level := slog.LevelWarn
-	if s.verbose {
-		level = slog.LevelInfo
+	l := s.log
+	switch {
+	case l.level != "":
+	case s.verbose:
+		l.level = "info"
+	default:
+		l.level = "warn"
 	}
-	return slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	log, _ := l.logger(stderr)
+	return log
 }
 
 // parseExec reads the flags, and reports every fault at once. done is true where

@@ -13,6 +13,7 @@ import (
 
 const runHelp = `
 Usage: bondstack run --slave [KIND:]NAME ... --mode M --address CIDR ... [FLAGS]
+       bondstack run --config FILE [--control SOCKET] [--log-level L] [--log-format F]
 
 Hosts a TCP/IP stack on a bond of kernel interfaces until it is interrupted. The
 interfaces stay the host's: the stack is beside the host's own, with addresses of
@@ -52,7 +53,12 @@ Connections are passed on, both ways, TCP and UDP:
                            stack can reach; udp: in place of tcp: for datagrams
   --socks [ADDRESS:]PORT   a SOCKS5 proxy on the host into the stack
 
+With --config all of that is in a file, for one bond or several; bondstack check
+finds its faults. On SIGHUP the file is read again, and what has changed is put into
+force, all of it or nothing.
+
 Examples:
+  bondstack run --config /etc/bondstack.yaml
   bondstack run --slave eth1 --slave eth2 --mode active-backup --address 10.0.0.2/24
   bondstack run --slave eth1 --slave eth2 --mode balance-xor -o xmit_hash_policy=layer3+4 \
     --address 10.0.0.2/24 --address fd00::2/64 --gateway 10.0.0.1 --serve http:80=/srv/www
@@ -67,6 +73,7 @@ type runSettings struct {
 	vlans    []vlanSpec
 	services []service
 	relaySettings
+	file string // of --config; where it is set, all but the log and the control socket is there
 }
 
 func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
@@ -74,7 +81,10 @@ func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	return runUntilSignal("run", stderr, func(ctx context.Context, log *slog.Logger) error {
+	if s.file != "" {
+		return runFile(s.file, s.control, s.log, stderr)
+	}
+	return runUntilSignal("run", stderr, s.log, func(ctx context.Context, log *slog.Logger) error {
 		return s.run(ctx, log, linkKinds)
 	})
 }
@@ -84,6 +94,7 @@ func runRun(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int, done bool) {
 	s = &runSettings{}
 	fs := newFlags("run")
+	fs.StringVarP(&s.file, "config", "c", "", "take everything from the configuration `FILE`, and again on SIGHUP")
 	read, readRelay := s.bondSettings.define(fs), s.relaySettings.define(fs)
 	addresses := fs.StringArray("address", nil, "an address of the stack, `CIDR`, or dhcp, or auto for those that IPv6 routers advertise; may be given again")
 	gateways := fs.StringArray("gateway", nil, "a router, `IP`; one for each of IPv4 and IPv6")
@@ -94,6 +105,12 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	serve := fs.StringArray("serve", nil, "a service, `KIND:PORT[=DIR]`; may be given again")
 	if code, done := parseFlags(fs, runHelp, args, stdout, stderr); done {
 		return nil, code, true
+	}
+	if s.file != "" {
+		if err := besideFile(fs); err != nil {
+			return nil, usageError("run", stderr, err), true
+		}
+		return s, exitOK, false
 	}
 	var f faults
 	read(&f)

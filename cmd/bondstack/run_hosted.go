@@ -11,6 +11,17 @@ import (
 	"bondstack/stack"
 )
 
+// running is a bond that runs, with what is on it.
+type running interface {
+	core() *opened
+	// wait has missing slaves join until ctx ends. An error says why it ended
+	// before.
+	wait(ctx context.Context) error
+	close()
+}
+
+func (o *opened) core() *opened { return o }
+
 // hosted is a bond that runs with a host on it.
 type hosted struct {
 	*opened
@@ -35,7 +46,7 @@ func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 }
 
 // start starts all that the settings say. What it returns has to be closed.
-func (s *runSettings) start(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) (*hosted, error) {
+func (s *runSettings) start(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) (running, error) {
 	r := &hosted{settings: s, log: log, services: map[string]func(){}}
 	r.ctx, r.end = context.WithCancel(ctx)
 	if err := r.start(kinds); err != nil {

@@ -125,7 +125,10 @@ type joiner struct {
 	link  linkOptions
 	log   *slog.Logger
 
+	// mu guards the following. A reload holds it, so that no slave joins between
+	// its changes.
 	mu      sync.Mutex
+	options map[string]bonding.SlaveOptions // by name; nil is as none
 	missing []slaveSpec
 	reasons map[string]string // why each is missing, as said last
 }
@@ -157,9 +160,9 @@ func (j *joiner) joinFirst(insist bool) error {
 func (j *joiner) join(spec slaveSpec) (absent bool, err error) {
 	ep, warnings, err := j.kinds[spec.kind](spec.name, j.link)
 	if err != nil {
-		return errors.Is(err, packet.ErrNoInterface), err
+		return isAbsent(err), err
 	}
-	if err := j.bond.Enslave(spec.name, ep, bonding.SlaveOptions{}); err != nil {
+	if err := j.bond.Enslave(spec.name, ep, j.options[spec.name]); err != nil {
 		ep.Close()
 		return false, err
 	}
@@ -168,6 +171,9 @@ func (j *joiner) join(spec slaveSpec) (absent bool, err error) {
 	}
 	return false, nil
 }
+
+// isAbsent reports whether a link could not be opened because there is none.
+func isAbsent(err error) bool { return errors.Is(err, packet.ErrNoInterface) }
 
 // open opens the link of a slave that is added by control.
 func (j *joiner) open(kind, name string) (netstack.LinkEndpoint, error) {

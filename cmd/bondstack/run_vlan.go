@@ -17,6 +17,9 @@ import (
 type vlanSpec struct {
 	tags      []vlanTag // the outermost first
 	addresses []netip.Prefix
+	// dhcp, slaac and routes only files have.
+	dhcp, slaac bool
+	routes      []stack.Route
 }
 
 // vlanTag is a tag of a device's frames, and their priority in it.
@@ -158,7 +161,7 @@ func (s *runSettings) newHost(bond netstack.LinkEndpoint) (*stack.Host, error) {
 		return nil, err
 	}
 	for i, v := range s.vlans {
-		if _, err := h.AddLink(v.name(s.name), devices[i].endpoint(), stack.LinkOptions{Addresses: v.addresses}); err != nil {
+		if _, err := h.AddLink(v.name(s.name), devices[i].endpoint(), stack.LinkOptions{Addresses: v.addresses, Routes: v.routes, DHCP: v.dhcp, SLAAC: v.slaac}); err != nil {
 			h.Close()
 			return nil, fmt.Errorf("--vlan %s: %w", v.name(s.name), err)
 		}

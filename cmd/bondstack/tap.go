@@ -54,7 +54,7 @@ func runTap(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	return runUntilSignal("tap", stderr, func(ctx context.Context, log *slog.Logger) error {
+	return runUntilSignal("tap", stderr, s.log, func(ctx context.Context, log *slog.Logger) error {
 		return s.run(ctx, log, linkKinds)
 	})
 }

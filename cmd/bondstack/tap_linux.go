@@ -21,27 +21,42 @@ const namespaceFolder = "/run/netns"
 
 // run has the device there until ctx ends, or somebody deletes it.
 func (s *tapSettings) run(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) error {
-	namespace, err := s.openNamespace()
-	if err != nil {
-		return err
-	}
-	defer namespace.Close() // of nil too
-	k, err := s.openDevice(namespace, log, kinds)
+	k, err := s.start(ctx, log, kinds)
 	if err != nil {
 		return err
 	}
 	defer k.close()
-	if err := s.bringUp(k.device); err != nil {
-		return err
+	return k.wait(ctx)
+}
+
+// start makes the device and its bond. What it returns has to be closed.
+func (s *tapSettings) start(_ context.Context, log *slog.Logger, kinds map[string]openFunc) (running, error) {
+	namespace, err := s.openNamespace()
+	if err != nil {
+		return nil, err
 	}
-	if err := k.serve(s, log); err != nil {
-		return err
+	defer namespace.Close() // of nil too
+	k, err := s.openDevice(namespace, log, kinds)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.bringUp(k.device); err == nil {
+		err = k.serve(s, log)
+	}
+	if err != nil {
+		k.close()
+		return nil, err
 	}
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
+	return k, nil
+}
+
+// wait has missing slaves join, until ctx ends or the device is gone.
+func (k *kernelBond) wait(ctx context.Context) error {
 	if untilGone(ctx, k.device, k.joiner.run) {
-		return fmt.Errorf("device %s was deleted", s.name)
+		return fmt.Errorf("device %s was deleted", k.device.Name())
 	}
-	log.Info("stopping", "bond", k.bond.Name())
+	k.joiner.log.Info("stopping", "bond", k.bond.Name())
 	return nil
 }
 

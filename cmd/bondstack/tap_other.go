@@ -10,7 +10,13 @@ import (
 )
 
 // run returns an error: there are no TAP devices here.
-func (s *tapSettings) run(context.Context, *slog.Logger, map[string]openFunc) error {
-	_, err := tap.New(s.name, tap.Options{})
+func (s *tapSettings) run(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) error {
+	_, err := s.start(ctx, log, kinds)
 	return err
+}
+
+// start is as run.
+func (s *tapSettings) start(context.Context, *slog.Logger, map[string]openFunc) (running, error) {
+	_, err := tap.New(s.name, tap.Options{})
+	return nil, err
 }

@@ -33,6 +33,13 @@ func (f *File) Check(c Checks) Faults {
 	}
 	ck.unique("metrics", "the listener", f.Metrics)
 	ck.unique("web", "the listener", f.Web)
+	if len(f.Bonds) > 1 {
+		for _, l := range [...]struct{ key, value string }{{"metrics", f.Metrics}, {"web", f.Web}} {
+			if l.value != "" {
+				ck.warn(l.key, "%s shows the first bond alone, %s", shorten(l.value), f.Bonds[0].Name)
+			}
+		}
+	}
 	ck.faults.sort()
 	return ck.faults
 }
@@ -205,7 +212,7 @@ func (c *checker) tap(key string, b *Bond) {
 	for _, k := range []struct {
 		key   string
 		given bool
-	}{{"vlans", len(b.VLANs) > 0}, {"serve", len(b.Serve) > 0}, {"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"dns", b.DNS != nil}, {"routes", len(b.Routes) > 0}} {
+	}{{"vlans", len(b.VLANs) > 0}, {"serve", len(b.Serve) > 0}, {"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"dns", b.DNS != nil}, {"host_name", b.HostName != ""}, {"routes", len(b.Routes) > 0}} {
 		if k.given {
 			c.add(join(key, k.key), "this is for device %s; what uses a %s device sets up its own", DeviceStack, DeviceTAP)
 		}

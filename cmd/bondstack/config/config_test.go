@@ -31,6 +31,7 @@ bonds:
         via: 10.0.0.9
         metric: 10
     dns: {servers: [10.0.0.1], search: [example.org]}
+    host_name: gate
     vlans:
       - {id: 5, protocol: 802.1Q, priority: 3, addresses: [10.5.0.2/24], routes: [{to: 10.6.0.0/16, via: 10.5.0.1}]}
       - {id: 7, protocol: 802.1ad, vlans: [{id: 5, addresses: [10.75.0.2/24]}]}
@@ -56,6 +57,7 @@ var wholeFile = &File{Version: 1, Log: Log{"debug", "json"}, Metrics: "127.0.0.1
 	Addresses: []string{"10.0.0.2/24", "fd00::2/64", "dhcp", "auto"},
 	Routes:    []Route{{To: "default", Via: "10.0.0.1"}, {"10.9.0.0/16", "10.0.0.9", 10}},
 	DNS:       &DNS{[]string{"10.0.0.1"}, []string{"example.org"}},
+	HostName:  "gate",
 	VLANs: []VLAN{{ID: 5, Protocol: "802.1Q", Priority: 3, Addresses: []string{"10.5.0.2/24"}, Routes: []Route{{To: "10.6.0.0/16", Via: "10.5.0.1"}}},
 		{ID: 7, Protocol: "802.1ad", VLANs: []VLAN{{ID: 5, Addresses: []string{"10.75.0.2/24"}}}}},
 	Serve: []string{"echo:7", "http:80=/srv/www"}, Forwards: []string{"tcp:2222=127.0.0.1:22"}, Socks: "127.0.0.1:1080",

@@ -55,6 +55,7 @@ type Bond struct {
 	Addresses       []string `yaml:"addresses,omitempty" doc:"Addresses with the length of their network's prefix; dhcp for DHCPv4, auto for IPv6 autoconfiguration." form:"address" most:"4096"`
 	Routes          []Route  `yaml:"routes,omitempty" doc:"Routes over this interface." most:"4096"`
 	DNS             *DNS     `yaml:"dns,omitempty" doc:"How names are resolved on the bond."`
+	HostName        string   `yaml:"host_name,omitempty" doc:"What DHCP servers are told. Default nothing." form:"domain"`
 	VLANs           []VLAN   `yaml:"vlans,omitempty" doc:"VLAN devices on the bond." most:"4094"`
 	Serve           []string `yaml:"serve,omitempty" doc:"Services on the stack: echo:PORT, discard:PORT, iperf3:PORT, http:PORT=FOLDER." form:"service" most:"1024"`
 	Forwards        []string `yaml:"forwards,omitempty" doc:"Ports that are passed on, such as tcp:2222=127.0.0.1:22." form:"forward" most:"1024"`
