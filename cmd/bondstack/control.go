@@ -17,6 +17,7 @@ import (
 	"bondstack/bonding"
 	"bondstack/bonding/control"
 	"bondstack/link/relay"
+	"bondstack/link/user"
 	"bondstack/stack"
 )
 
@@ -39,6 +40,7 @@ type instanceStatus struct {
 	Stack     *stack.Settings `json:"stack,omitempty"`
 	Device    *deviceStatus   `json:"device,omitempty"`
 	Forwarded *relay.Stats    `json:"forwarded,omitempty"`
+	User      *user.Stats     `json:"user_network,omitempty"`
 	PID       int             `json:"pid"`
 	Version   string          `json:"version"`
 }
@@ -60,6 +62,7 @@ func (r *runState) status() instanceStatus {
 			st.Addresses = append(st.Addresses, hostAddress{a.Prefix, a.State.String()})
 		}
 	}
+	st.User = r.joiner.link.user.stats()
 	if r.relay != nil {
 		forwarded := r.relay.Stats()
 		st.Forwarded = &forwarded

@@ -125,16 +125,17 @@ func (p proxy) start(_ context.Context, h *stack.Host, log *slog.Logger) (stop f
 	return func() { l.Close() }, nil
 }
 
-// forwardedText tells people what was forwarded, and nothing where that is nothing.
-func forwardedText(s *relay.Stats) string {
+// forwardedText tells people what a relay of some name has carried, and nothing where
+// that is nothing.
+func forwardedText(name string, s *relay.Stats) string {
 	text := ""
 	for _, k := range []struct {
 		name string
 		relay.Counts
 	}{{"connections", s.TCP}, {"UDP flows", s.UDP}} {
 		if k.Opened+k.Limited > 0 {
-			text += fmt.Sprintf("  forwarded %s: %d open of %d, %d failed, %d refused, %d timed out, %d reset; %d and %d bytes\n",
-				k.name, k.Open, k.Opened, k.Failed, k.Limited, k.TimedOut, k.Resets, k.ToFar, k.ToNear)
+			text += fmt.Sprintf("  %s %s: %d open of %d, %d failed, %d refused, %d timed out, %d reset; %d and %d bytes\n",
+				name, k.name, k.Open, k.Opened, k.Failed, k.Limited, k.TimedOut, k.Resets, k.ToFar, k.ToNear)
 		}
 	}
 	return text

@@ -79,6 +79,27 @@ func (u *userLinks) open() (*user.Link, error) {
 	return u.network.NewLink()
 }
 
+// stats returns the network's counters, nil where there is none.
+func (u *userLinks) stats() *user.Stats {
+	if u == nil {
+		return nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.network == nil {
+		return nil
+	}
+	stats := u.network.Stats()
+	return &stats
+}
+
+// userText tells people what the network did.
+func userText(s *user.Stats) string {
+	return forwardedText("user network's", &s.Relay) +
+		fmt.Sprintf("  user network: %d denied, %d echoes unanswered, %d malformed, %d frames without a link\n",
+			s.Denied, s.Unanswered, s.Malformed, s.NoLink)
+}
+
 // close ends the network, after the bond whose slaves its links are.
 func (u *userLinks) close() {
 	if u == nil {

@@ -96,7 +96,10 @@ func (st *instanceStatus) text() string {
 		b.WriteString(st.Device.text())
 	}
 	if f := st.Forwarded; f != nil {
-		b.WriteString(forwardedText(f))
+		b.WriteString(forwardedText("forwarded", f))
+	}
+	if u := st.User; u != nil {
+		b.WriteString(userText(u))
 	}
 	if st.ActiveSlave != "" {
 		fmt.Fprintf(&b, "  active slave %s\n", st.ActiveSlave)

@@ -130,10 +130,18 @@ func (r *Relay) Accept(l net.Listener, handle func(net.Conn)) {
 				r.opts.Logger.Warn("cannot accept", "address", l.Addr(), "error", err)
 				r.pause()
 			default:
+				r.sayEnd(l.Addr(), err)
 				return
 			}
 		}
 	})
+}
+
+// sayEnd logs that nothing more comes in, unless that was wanted.
+func (r *Relay) sayEnd(at net.Addr, err error) {
+	if !errors.Is(err, net.ErrClosed) && r.ctx.Err() == nil {
+		r.opts.Logger.Error("forwards nothing more", "address", at, "error", err)
+	}
 }
 
 // passes reports whether an error of Accept is one that passes: the process has

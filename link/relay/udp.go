@@ -15,6 +15,10 @@ const maxDatagram = 64 << 10
 // maxPending is how many datagrams wait while an association is being opened.
 const maxPending = 16
 
+// maxFailed is how often in a row receiving may fail: an earlier reply was refused,
+// which some systems tell the reader.
+const maxFailed = 64
+
 var datagrams = sync.Pool{New: func() any { return new([maxDatagram]byte) }}
 
 // Associations gives each near party, of which a key tells who it is, a far
@@ -187,13 +191,18 @@ func (r *Relay) ServeUDP(near net.PacketConn, dial func(context.Context) (net.Co
 	r.serve(near, func() {
 		buffer := datagrams.Get().(*[maxDatagram]byte)
 		defer datagrams.Put(buffer)
-		for {
+		for failed := 0; ; {
 			n, from, err := near.ReadFrom(buffer[:])
-			switch udp, ok := from.(*net.UDPAddr); {
-			case errors.Is(err, syscall.ECONNREFUSED): // of an earlier reply
-			case err != nil:
-				return
-			case ok:
+			if err != nil {
+				failed++
+				if failed == maxFailed || errors.Is(err, net.ErrClosed) {
+					r.sayEnd(near.LocalAddr(), err)
+					return
+				}
+				continue
+			}
+			failed = 0
+			if udp, ok := from.(*net.UDPAddr); ok {
 				_ = t.Send(udp.AddrPort(), buffer[:n]) // counted
 			}
 		}

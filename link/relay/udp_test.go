@@ -123,12 +123,12 @@ func (m *mirror) Close() error {
 	return nil
 }
 
-// 10,000 senders, 500 at a time: after the idle time nothing of them is left (A61).
+// 10,000 senders, 100 at a time: after the idle time nothing of them is left (A61).
 // Beyond the limit datagrams are lost and counted.
 func TestUDPIdle(t *testing.T) {
 	linktest.CheckGoroutines(t)
 	clock := faketime.NewManualClock()
-	const limit, waves = 500, 20
+	const limit, waves = 100, 100
 	r := relay.New(relay.Options{Clock: clock, MaxUDP: limit})
 	defer r.Close()
 	var open, answers atomic.Int64

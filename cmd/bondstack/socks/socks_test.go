@@ -301,9 +301,14 @@ func TestClose(t *testing.T) {
 	silent, _ := r.say("\x05", 0)
 	control, _ := r.associate()
 	r.associate()
-	beyond, _ := r.say("", 0)
-	if _, err := beyond.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("beyond the limit one reads %v", err)
+	beyond, err := net.Dial("tcp", r.proxy)
+	if err == nil {
+		defer beyond.Close()
+		beyond.SetDeadline(time.Now().Add(patience))
+		_, err = beyond.Read(make([]byte, 1))
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("beyond the limit one reads %v, want a reset", err)
 	}
 	r.relay.Close()
 	for _, c := range []net.Conn{silent, control} {
