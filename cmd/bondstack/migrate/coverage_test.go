@@ -148,23 +148,48 @@ func TestEveryOptionOfEveryFormat(t *testing.T) {
 }
 
 func carriesSome(format string, c coverage, key, option string) bool {
-	mode := goodMode(option)
-	return slices.ContainsFunc(values, func(v string) bool { return carries(format, c.sample(mode, key, v), option) })
+	good := goodFor(option)
+	// A format with words of its own takes other values.
+	return slices.ContainsFunc(append(slices.Clone(good.values), values...), func(v string) bool {
+		return carries(format, c.sample(good.mode, key, v), option)
+	})
 }
 
-// goodMode is a mode in which an option can be set.
-func goodMode(option string) bonding.Mode {
+// good is a mode in which an option can be set, and values that are not its
+// default.
+type good struct {
+	mode   bonding.Mode
+	values []string
+}
+
+var goods = map[string]good{}
+
+func goodFor(option string) good {
+	g, ok := goods[option]
 	for _, m := range bonding.AvailableModes() {
+		if ok {
+			break
+		}
+		g.mode = m
 		for _, v := range values {
-			if b, err := tryOptions(m, map[string]string{option: v}); err == nil {
-				b.Close()
-				return m
-			} else if option == "active_slave" && !errors.Is(err, bonding.ErrMode) {
-				return m
+			if accepts(m, option, v) && !isDefault(m, option, v) {
+				g.values = append(g.values, v)
 			}
 		}
+		ok = len(g.values) > 0
 	}
-	return 0
+	goods[option] = g
+	return g
+}
+
+// accepts reports whether a bond takes a value; what names slaves it takes by the
+// mode.
+func accepts(m bonding.Mode, option, value string) bool {
+	b, err := tryOptions(m, map[string]string{option: value})
+	if err == nil {
+		b.Close()
+	}
+	return err == nil || (option == "active_slave" || option == "queue_id") && !errors.Is(err, bonding.ErrMode)
 }
 
 // An option is Linux's, which ip has a name for, or bondstack's own.

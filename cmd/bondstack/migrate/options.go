@@ -141,6 +141,9 @@ var delays = []string{"updelay", "downdelay", "peer_notif_delay"}
 // does not allow the option, those of other modes tell.
 func isDefault(mode bonding.Mode, name, text string) bool {
 	for _, m := range append([]bonding.Mode{mode}, bonding.AvailableModes()...) {
+		if m == bonding.Broadcast && m != mode {
+			continue // no option is of this mode alone, and such a bond is large
+		}
 		b, err := tryOptions(m, nil)
 		if err != nil {
 			return false
