@@ -62,6 +62,9 @@ func exportScript(file, socket string, stdin io.Reader) (*migrate.Script, error)
 		return nil, err
 	}
 	f, faults := config.Parse(text)
+	if len(faults) == 0 {
+		faults = f.Check(config.Checks{})
+	}
 	if faults = faults.Errors(); len(faults) > 0 {
 		var errs []error
 		for _, fault := range faults {

@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -18,6 +19,8 @@ type builder struct {
 	slaveOf map[string]string // bonds by slave
 	vlansOn map[string][]*iface
 	done    map[*iface]bool
+	// origin is where parts of the bond under way come from: see settle.
+	origin map[string]setting
 }
 
 // build makes the configuration, and lists what is not in it.
@@ -65,11 +68,13 @@ func (b *builder) bond(f *config.File, i *iface) {
 		return
 	}
 	out := config.Bond{Name: i.name, Slaves: []config.Slave{}}
+	b.origin = map[string]setting{"mtu": i.mtu}
 	if i.master.given() {
 		b.lost(i.master, "a bond is no slave of another here")
 	}
 	options := i.options
 	for _, s := range b.slavesOf(i) {
+		b.origin["slave "+s.value] = s
 		slave, chosen := b.slave(i, s)
 		out.Slaves = append(out.Slaves, slave)
 		for _, o := range chosen {
@@ -87,16 +92,20 @@ func (b *builder) bond(f *config.File, i *iface) {
 		names[n] = s.Name
 	}
 	options = b.queues(options, out.Slaves)
+	for _, o := range options {
+		b.origin["options."+o.name] = o.from
+	}
 	out.Options = b.check(i, mode, options, names)
 	if len(out.Options) == 0 {
 		out.Options = nil
 	}
 	out.HardwareAddress = b.mac(i.mac)
 	out.MTU = b.mtu(i.mtu)
-	out.Addresses = b.addresses(i)
-	out.Routes = b.routes(i)
+	out.Addresses = b.addresses(i, "")
+	out.Routes = b.routes(i, "")
 	out.DNS = b.dns(nil, i)
 	out.VLANs = b.vlans(i, &out, "", 0)
+	b.settle(i, &out)
 	f.Bonds = append(f.Bonds, out)
 }
 
@@ -155,6 +164,7 @@ func (b *builder) slave(bond *iface, s setting) (out config.Slave, chosen []opti
 		return out, nil
 	}
 	for _, o := range i.port {
+		b.origin[s.value+" "+o.name] = o.from
 		v, err := int64(0), error(nil)
 		switch o.name {
 		case "prio":
@@ -202,6 +212,7 @@ func (b *builder) queues(options []optionSetting, slaves []config.Slave) []optio
 				b.lost(o.from.with(word), err.Error())
 			default:
 				slaves[n].QueueID = uint16(id)
+				b.origin[name+" queue_id"] = o.from.with(word)
 			}
 		}
 	}
@@ -270,7 +281,8 @@ func (b *builder) mtu(s setting) uint32 {
 	return uint32(v)
 }
 
-func (b *builder) addresses(i *iface) []string {
+// addresses makes those of a device, whose path is that of its VLANs.
+func (b *builder) addresses(i *iface, path string) []string {
 	var out []string
 	for _, a := range i.addresses {
 		text := a.value
@@ -284,12 +296,13 @@ func (b *builder) addresses(i *iface) []string {
 		}
 		if !slices.Contains(out, text) {
 			out = append(out, text)
+			b.origin[path+" "+text] = a
 		}
 	}
 	return out
 }
 
-func (b *builder) routes(i *iface) []config.Route {
+func (b *builder) routes(i *iface, path string) []config.Route {
 	var out []config.Route
 	for _, to := range i.routes {
 		made, reason := makeRoute(to)
@@ -300,10 +313,13 @@ func (b *builder) routes(i *iface) []config.Route {
 			b.lost(to.setting, reason)
 		} else if !slices.Contains(out, made) {
 			out = append(out, made)
+			b.origin[path+" "+routeID(made)] = to.setting
 		}
 	}
 	return out
 }
+
+func routeID(r config.Route) string { return fmt.Sprintf("%s %s %d", r.To, r.Via, r.Metric) }
 
 // makeRoute returns why a route cannot be, "" where it can.
 func makeRoute(to route) (out config.Route, reason string) {
@@ -384,10 +400,6 @@ func (b *builder) vlans(on *iface, bond *config.Bond, path string, depth int) []
 			b.lost(i.vlan.link, "at most two tags are possible")
 			ok = false
 		}
-		if ok && slices.ContainsFunc(out, func(o config.VLAN) bool { return o.ID == v.ID && sameProtocol(o, v) }) {
-			b.lost(i.vlan.id, "the VLAN is there already")
-			ok = false
-		}
 		b.notices = append(b.notices, i.rest...)
 		if !ok {
 			continue
@@ -401,16 +413,15 @@ func (b *builder) vlans(on *iface, bond *config.Bond, path string, depth int) []
 				b.lost(s, "a VLAN device has the bond's")
 			}
 		}
-		v.Addresses = b.addresses(i)
-		v.Routes = b.routes(i)
+		b.origin[name] = setting{i.place, i.kind, i.name}
+		v.Addresses = b.addresses(i, name)
+		v.Routes = b.routes(i, name)
 		bond.DNS = b.dns(bond.DNS, i)
 		v.VLANs = b.vlans(i, bond, name, depth+1)
 		out = append(out, v)
 	}
 	return out
 }
-
-func sameProtocol(a, b config.VLAN) bool { return a.Protocol == b.Protocol }
 
 // vlan makes a VLAN device without what is on it.
 func (b *builder) vlan(i *iface) (out config.VLAN, ok bool) {

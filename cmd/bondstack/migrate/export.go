@@ -102,7 +102,7 @@ func (e *exporter) leaveOfBond(b *config.Bond) {
 		key string
 		is  bool
 	}{
-		{"device", b.Device == config.DeviceTAP}, {"netns", b.NetNS != ""}, {"queues", b.Queues != 0}, {"exclusive", b.Exclusive != nil},
+		{"netns", b.NetNS != ""}, {"queues", b.Queues != 0}, {"exclusive", b.Exclusive != nil},
 		{"set_hardware_addresses", b.SetAddresses}, {"require_slaves", b.RequireSlaves}, {"serve", len(b.Serve) > 0},
 		{"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"control", b.Control != ""},
 	} {

@@ -52,14 +52,17 @@ func show(t testing.TB, r *Result) string {
 	return b.String()
 }
 
-// valid checks that a configuration can be read again.
+// valid checks that a configuration can be read again, and run.
 func valid(t testing.TB, f *config.File) {
 	t.Helper()
 	text, err := config.Marshal(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, faults := config.Parse(text)
+	again, faults := config.Parse(text)
+	if len(faults) == 0 {
+		faults = again.Check(config.Checks{}).Errors()
+	}
 	for _, fault := range faults {
 		// A bond whose slaves are not named is there, and in a notice.
 		if !strings.Contains(fault.Error(), "slaves: the list is empty") {

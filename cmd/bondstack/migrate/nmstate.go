@@ -300,7 +300,7 @@ func (n *nmstate) route(item *node) {
 	i.routes = append(i.routes, to)
 }
 
-// resolver gives the name servers to all bonds.
+// resolver gives the name servers to all bonds that have addresses.
 func (n *nmstate) resolver(p pair) {
 	for _, q := range p.value.pairs {
 		if q.key == "running" {
@@ -313,7 +313,7 @@ func (n *nmstate) resolver(p pair) {
 				at := setting{place{n.source, item.line}, s.key, item.raw()}
 				for _, i := range n.interfaces {
 					switch {
-					case !i.bond:
+					case !i.bond || len(i.addresses) == 0:
 					case o.key == "server":
 						i.servers = append(i.servers, at)
 					case o.key == "search":
