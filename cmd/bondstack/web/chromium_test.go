@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +96,19 @@ func TestChromiumLACP(t *testing.T) {
 	})
 }
 
+// pointed is a page whose chart has the pointer on it.
+func pointed(p *Page) http.Handler {
+	const script = `setInterval(() => document.querySelector("#chart svg")?.dispatchEvent(new PointerEvent("pointermove", {clientX: 600})), 200)`
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path != "/app.js" {
+			p.ServeHTTP(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "text/javascript")
+		io.WriteString(w, get(p, "/app.js").Body.String()+script)
+	})
+}
+
 // wantPage checks what a browser shows of a bond.
 func wantPage(t *testing.T, b *bonding.Bond, wants []string) {
 	t.Helper()
@@ -101,7 +116,7 @@ func wantPage(t *testing.T, b *bonding.Bond, wants []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.Start(newPage(t, b), readonly.Options{})
+	s, err := l.Start(pointed(newPage(t, b)), readonly.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +128,12 @@ func wantPage(t *testing.T, b *bonding.Bond, wants []string) {
 	if os.Getenv("BONDSTACK_SCREENSHOT") != "" {
 		return
 	}
-	for _, want := range wants {
+	for _, wrong := range []string{"[object ", "undefined", "NaN", "Infinity"} {
+		if strings.Contains(dom, wrong) {
+			t.Errorf("the page has %s", wrong)
+		}
+	}
+	for _, want := range append(wants, `class="when">`, `class="end">↑ `) {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the page has no %s", want)
 		}

@@ -86,14 +86,14 @@ function hover(svg, rates, names, g) {
     group.replaceChildren();
     if (hovered === null || rates.length === 0) return;
     const r = rates.reduce((a, b) => Math.abs(g.x(b.t) - hovered) < Math.abs(g.x(a.t) - hovered) ? b : a);
-    const at = g.x(r.t), w = 218, h = 22 + 17 * names.length;
+    const at = g.x(r.t), w = 268, h = 22 + 17 * names.length;
     const left = at + 12 + w > g.width ? at - 12 - w : at + 12;
     group.append(el("line", {x1: at, x2: at, y1: g.top, y2: g.height - g.bottom, class: "cross"}),
       el("rect", {x: left, y: g.top + 6, width: w, height: h, rx: 6}),
       el("text", {x: left + 10, y: g.top + 22, class: "when"}, clock(r.t)),
-      names.map((name, n) => [el("circle", {cx: left + 14, cy: g.top + 34 + 17 * n, r: 4, class: `dot s${n % 8}`}),
+      ...names.flatMap((name, n) => [el("circle", {cx: left + 14, cy: g.top + 34 + 17 * n, r: 4, class: `dot s${n % 8}`}),
         el("text", {x: left + 24, y: g.top + 38 + 17 * n}, name),
-        el("text", {x: left + w - 10, y: g.top + 38 + 17 * n, class: "end"}, `↑ ${bits(r.tx[n])}  ↓ ${bits(r.rx[n])}`)]).flat());
+        el("text", {x: left + w - 10, y: g.top + 38 + 17 * n, class: "end"}, `↑ ${bits(r.tx[n])}  ↓ ${bits(r.rx[n])}`)]));
   };
   svg.addEventListener("pointermove", e => { hovered = e.offsetX; show(); });
   svg.addEventListener("pointerleave", () => { hovered = null; show(); });
