@@ -53,7 +53,7 @@ func runIperf3(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if done {
 		return code
 	}
-	return runUntilSignal("iperf3", stderr, func(ctx context.Context, log *slog.Logger) error {
+	return runUntilSignal("iperf3", stderr, s.log, func(ctx context.Context, log *slog.Logger) error {
 		if s.inMemory {
 			return s.runInMemory(ctx)
 		}
@@ -189,7 +189,7 @@ func (s *iperf3Settings) defaultControl(fs *pflag.FlagSet) {
 func (s *iperf3Settings) run(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r, err := s.runSettings.start(ctx, log, kinds)
+	r, err := s.runSettings.startHosted(ctx, log, kinds)
 	if err != nil {
 		return err
 	}

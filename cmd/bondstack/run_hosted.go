@@ -37,7 +37,7 @@ type hosted struct {
 
 // run hosts the stack until ctx ends.
 func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) error {
-	r, err := s.start(ctx, log, kinds)
+	r, err := s.startHosted(ctx, log, kinds)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,17 @@ func (s *runSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 	return r.wait(ctx)
 }
 
-// start starts all that the settings say. What it returns has to be closed.
+// start is startHosted, for who does not need the host.
 func (s *runSettings) start(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) (running, error) {
+	r, err := s.startHosted(ctx, log, kinds)
+	if err != nil {
+		return nil, err // not a nil *hosted
+	}
+	return r, nil
+}
+
+// startHosted starts all that the settings say. What it returns has to be closed.
+func (s *runSettings) startHosted(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) (*hosted, error) {
 	r := &hosted{settings: s, log: log, services: map[string]func(){}}
 	r.ctx, r.end = context.WithCancel(ctx)
 	if err := r.start(kinds); err != nil {
