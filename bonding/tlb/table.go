@@ -74,6 +74,13 @@ func (t *Table) Pick(hash uint32, size int, among []Candidate) int {
 	}
 }
 
+// Placed returns the entry of a hash, and the member that has it, nil where the next
+// packet decides.
+func (t *Table) Placed(hash uint32) (entry int, m *Member) {
+	i := hash % Entries
+	return int(i), t.entries[i].member.Load()
+}
+
 // Loose counts a packet that goes by no entry.
 func (t *Table) Loose(size int) { t.loose.Add(int64(size)) }
 

@@ -155,10 +155,7 @@ func (c *controlSocket) serve(r *runState) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		st.WriteProc(w)
 	})
-	mux.HandleFunc("GET /v1/explain/lacp", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(r.explainLACP())
-	})
+	r.explainRequests(mux)
 	c.changes = control.NewServer(r.bond, control.Options{Open: r.joiner.open, Logger: r.joiner.log})
 	c.changes.Register(mux)
 	c.server = c.changes.HTTP(mux)

@@ -46,7 +46,7 @@ var commands = []command{
 	{"devices", "measure the table of named devices beside gVisor's and the kernel's", runDevices},
 	{"drain", "take slaves of a running instance out of use without loss", runDrain},
 	{"exec", "run a command in a network namespace that has only a bond", runExec},
-	{"explain", "tell in words why each port of an 802.3ad bond is or is not in use", runExplain},
+	{"explain", "tell in words which slave sends a flow, and why each is or is not in use", runExplain},
 	{"export", "print the ip commands by which Linux makes the same bond", runExport},
 	{"hash", "tell which slave a bond would send a frame by", runHash},
 	{"import", "make a configuration file of what netplan, networkd, ifcfg, ifupdown, teamd, nmstate or ip have", runImport},
