@@ -9,9 +9,9 @@ import (
 // ACK) and the headers of any other fit.
 const headSize = 128
 
-// copyLimit is the length of frames up to which the bytes beyond the head are
-// copied into a view of their own, so that a socket with many of them in its
-// queue does not hold 64 KiB for each.
+// copyLimit is the length of frames up to which one that does not fit the head is
+// copied into a view of its own, so that a socket with many of them in its queue
+// does not hold 64 KiB for each.
 const copyLimit = 8 << 10
 
 // Headroom is kept free at the front of the first view, for a VLAN tag that the
@@ -69,24 +69,22 @@ func (s *Views) Frame(size int, restored bool) [][]byte {
 // Take moves the frame of parts, which Frame returned, out of the views. Prepare
 // then fills them in again.
 func (s *Views) Take(parts [][]byte) buffer.Buffer {
+	if len(parts) > 1 && len(parts[0])+len(parts[1]) <= copyLimit {
+		v := buffer.NewView(len(parts[0]) + len(parts[1]))
+		v.Write(parts[0])
+		v.Write(parts[1])
+		return buffer.MakeWithView(v)
+	}
 	head := s.head
 	s.head = nil
 	head.TrimFront(s.skip)
 	head.CapLength(len(parts[0]))
 	b := buffer.MakeWithView(head)
-	if len(parts) == 1 {
-		return b
+	if len(parts) > 1 {
+		s.body.CapLength(len(parts[1]))
+		b.Append(s.body)
+		s.body = nil
 	}
-	rest := parts[1]
-	if len(rest) <= copyLimit {
-		v := buffer.NewView(len(rest))
-		v.Write(rest)
-		b.Append(v)
-		return b
-	}
-	s.body.CapLength(len(rest))
-	b.Append(s.body)
-	s.body = nil
 	return b
 }
 
