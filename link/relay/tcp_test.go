@@ -35,13 +35,15 @@ type conn interface {
 // place is where one listens and from where one connects.
 type place struct {
 	listen func(network string) (net.Listener, error)
-	packet func() (net.PacketConn, error)
+	packet func() (relay.PacketConn, error)
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 var loopback = place{
 	listen: func(network string) (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") },
-	packet: func() (net.PacketConn, error) { return net.ListenPacket("udp", "127.0.0.1:0") },
+	packet: func() (relay.PacketConn, error) {
+		return net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	},
 	dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, address)
@@ -66,8 +68,14 @@ func stacks(t *testing.T) place {
 	client, server := host(a, "10.0.0.1/24"), host(b, "10.0.0.2/24")
 	return place{
 		listen: func(string) (net.Listener, error) { return server.Listen("tcp", "10.0.0.2:0") },
-		packet: func() (net.PacketConn, error) { return server.ListenPacket("udp", "10.0.0.2:0") },
-		dial:   client.DialContext,
+		packet: func() (relay.PacketConn, error) {
+			pc, err := server.ListenPacket("udp", "10.0.0.2:0")
+			if err != nil {
+				return nil, err
+			}
+			return pc.(*stack.UDPConn), nil
+		},
+		dial: client.DialContext,
 	}
 }
 

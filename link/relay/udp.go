@@ -178,32 +178,38 @@ func (t *Associations[K]) receive(from K, a *association, far net.Conn) {
 	}
 }
 
-// ServeUDP carries the datagrams of a packet connection, whose addresses are
-// *net.UDPAddr, each sender's by a far connection of its own, until the relay or
-// the packet connection is closed. The relay closes the packet connection.
-func (r *Relay) ServeUDP(near net.PacketConn, dial func(context.Context) (net.Conn, error)) {
+// PacketConn is what *net.UDPConn has, and *stack.UDPConn of this project: without
+// an allocation for each address.
+type PacketConn interface {
+	ReadFromUDPAddrPort(b []byte) (int, netip.AddrPort, error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	LocalAddr() net.Addr
+	Close() error
+}
+
+// ServeUDP carries the datagrams of a packet connection, each sender's by a far
+// connection of its own, until the relay or the packet connection is closed. The
+// relay closes the packet connection.
+func (r *Relay) ServeUDP(near PacketConn, dial func(context.Context) (net.Conn, error)) {
 	t := NewAssociations(r,
 		func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) { return dial(ctx) },
 		func(to netip.AddrPort, datagram []byte) error {
-			_, err := near.WriteTo(datagram, net.UDPAddrFromAddrPort(to))
+			_, err := near.WriteToUDPAddrPort(datagram, to)
 			return err
 		})
 	r.serve(near, func() {
 		buffer := datagrams.Get().(*[maxDatagram]byte)
 		defer datagrams.Put(buffer)
 		for failed := 0; ; {
-			n, from, err := near.ReadFrom(buffer[:])
-			if err != nil {
-				failed++
-				if failed == maxFailed || errors.Is(err, net.ErrClosed) {
-					r.sayEnd(near.LocalAddr(), err)
-					return
-				}
+			n, from, err := near.ReadFromUDPAddrPort(buffer[:])
+			if err == nil {
+				failed = 0
+				_ = t.Send(from, buffer[:n]) // counted
 				continue
 			}
-			failed = 0
-			if udp, ok := from.(*net.UDPAddr); ok {
-				_ = t.Send(udp.AddrPort(), buffer[:n]) // counted
+			if failed++; failed == maxFailed || errors.Is(err, net.ErrClosed) {
+				r.sayEnd(near.LocalAddr(), err)
+				return
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -27,11 +28,11 @@ func echo(t *testing.T, p place) net.Addr {
 	go func() {
 		b := make([]byte, 64<<10)
 		for {
-			n, from, err := pc.ReadFrom(b)
+			n, from, err := pc.ReadFromUDPAddrPort(b)
 			if err != nil {
 				return
 			}
-			pc.WriteTo(b[:n], from)
+			pc.WriteToUDPAddrPort(b[:n], from)
 		}
 	}()
 	return pc.LocalAddr()
@@ -161,6 +162,38 @@ func TestUDPIdle(t *testing.T) {
 	if c := r.Stats().UDP; c.TimedOut != limit*waves || c.Limited != waves || c.Dropped != 0 {
 		t.Errorf("counts = %+v", c)
 	}
+}
+
+// The descriptors of associations are given back (A61).
+func TestUDPDescriptors(t *testing.T) {
+	descriptors := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("needs /proc/self/fd:", err)
+		}
+		return len(list)
+	}
+	clock := faketime.NewManualClock()
+	r := relay.New(relay.Options{Clock: clock})
+	defer r.Close()
+	target, answers := echo(t, loopback), make(chan struct{}, 256)
+	flows := relay.NewAssociations(r, func(ctx context.Context, _ int) (net.Conn, error) {
+		return loopback.dial(ctx, "udp", target.String())
+	}, func(int, []byte) error {
+		answers <- struct{}{}
+		return nil
+	})
+	before := descriptors()
+	const peers = 200
+	for i := range peers {
+		flows.Send(i, []byte("x"))
+		<-answers
+	}
+	if n := descriptors(); n < before+peers {
+		t.Errorf("%d descriptors with %d associations, %d before", n, peers, before)
+	}
+	clock.Advance(relay.DefaultUDPIdle)
+	eventually(t, "the descriptors are back", func() bool { return descriptors() <= before })
 }
 
 // A datagram keeps its association alive, in both directions.

@@ -33,6 +33,11 @@ type rig struct {
 
 func newRig(t *testing.T, mode bonding.Mode, opts user.Options) *rig {
 	t.Helper()
+	return newRigOn(t, bonding.Options{Mode: mode}, opts)
+}
+
+func newRigOn(t *testing.T, bond bonding.Options, opts user.Options) *rig {
+	t.Helper()
 	linktest.CheckGoroutines(t)
 	r := &rig{t: t}
 	var err error
@@ -40,7 +45,7 @@ func newRig(t *testing.T, mode bonding.Mode, opts user.Options) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.network.Close)
-	if r.bond, err = bonding.New(bonding.Options{Mode: mode}); err != nil {
+	if r.bond, err = bonding.New(bond); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.bond.Close() })
@@ -132,39 +137,44 @@ func pattern(n int) []byte {
 }
 
 // A download lives through the cut of each link in turn, in every mode but
-// 802.3ad: without a partner that needs some seconds to choose another port.
+// 802.3ad: without a partner that needs some seconds to choose another port. With
+// fail_over_mac=active the bond's address changes as well.
 func TestDownloadThroughCuts(t *testing.T) {
+	for mode := bonding.BalanceRR; mode <= bonding.BalanceALB; mode++ {
+		if mode != bonding.IEEE8023AD {
+			t.Run(mode.String(), func(t *testing.T) { download(t, bonding.Options{Mode: mode}) })
+		}
+	}
+	t.Run("fail_over_mac=active", func(t *testing.T) {
+		download(t, bonding.Options{Mode: bonding.ActiveBackup, FailOverMAC: bonding.FailOverMACActive})
+	})
+}
+
+func download(t *testing.T, bond bonding.Options) {
 	const size = 2 << 20
 	data := pattern(size)
-	for mode := bonding.BalanceRR; mode <= bonding.BalanceALB; mode++ {
-		if mode == bonding.IEEE8023AD {
-			continue
+	r := newRigOn(t, bond, user.Options{Loopback: true})
+	port := listen(t, "127.0.0.1:0", func(c *net.TCPConn) { c.Write(data) })
+	c := r.mustDial("tcp", fmt.Sprintf("10.0.2.2:%d", port))
+	sum, chunk := sha256.New(), make([]byte, 32<<10)
+	cut := 0
+	for got := 0; got < size; {
+		n, err := c.Read(chunk)
+		if err != nil {
+			t.Fatalf("after %d bytes, %d cuts: %v", got, cut, err)
 		}
-		t.Run(mode.String(), func(t *testing.T) {
-			r := newRig(t, mode, user.Options{Loopback: true})
-			port := listen(t, "127.0.0.1:0", func(c *net.TCPConn) { c.Write(data) })
-			c := r.mustDial("tcp", fmt.Sprintf("10.0.2.2:%d", port))
-			sum, chunk := sha256.New(), make([]byte, 32<<10)
-			cut := 0
-			for got := 0; got < size; {
-				n, err := c.Read(chunk)
-				if err != nil {
-					t.Fatalf("after %d bytes, %d cuts: %v", got, cut, err)
-				}
-				sum.Write(chunk[:n])
-				if got += n; got > (cut+1)*size/3 && cut < 2 {
-					r.links[cut^1].SetCarrier(true)
-					r.links[cut].SetCarrier(false)
-					cut++
-				}
-			}
-			if want := sha256.Sum256(data); !bytes.Equal(sum.Sum(nil), want[:]) {
-				t.Error("the bytes are not those sent")
-			}
-			if n, err := c.Read(chunk); err != io.EOF {
-				t.Errorf("after the end: %d, %v, want EOF", n, err)
-			}
-		})
+		sum.Write(chunk[:n])
+		if got += n; got > (cut+1)*size/3 && cut < 2 {
+			r.links[cut^1].SetCarrier(true)
+			r.links[cut].SetCarrier(false)
+			cut++
+		}
+	}
+	if want := sha256.Sum256(data); !bytes.Equal(sum.Sum(nil), want[:]) {
+		t.Error("the bytes are not those sent")
+	}
+	if n, err := c.Read(chunk); err != io.EOF {
+		t.Errorf("after the end: %d, %v, want EOF", n, err)
 	}
 }
 

@@ -128,6 +128,7 @@ func (f *Forward) UnmarshalText(text []byte) (err error) {
 type Stack interface {
 	DialContext(ctx context.Context, network, address string) (net.Conn, error)
 	Listen(network, address string) (net.Listener, error)
+	// ListenPacket returns one that is a relay.PacketConn.
 	ListenPacket(network, address string) (net.PacketConn, error)
 }
 
@@ -162,7 +163,7 @@ func (f Forward) Start(r *relay.Relay, stack Stack, log *slog.Logger) (at net.Ad
 		if err != nil {
 			return nil, nil, err
 		}
-		r.ServeUDP(pc, dial)
+		r.ServeUDP(pc.(relay.PacketConn), dial)
 		return pc.LocalAddr(), func() { pc.Close() }, nil
 	}
 	l, err := near.Listen("tcp", f.listenAt())
