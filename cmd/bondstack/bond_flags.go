@@ -85,7 +85,7 @@ func (f *faults) each(flag string, values []string, parse func(string) error) {
 }
 
 // given wants at least one value of a flag.
-func given(values []string, example string) error {
+func given[T any](values []T, example string) error {
 	if len(values) == 0 {
 		return errors.New("missing, for instance " + example)
 	}

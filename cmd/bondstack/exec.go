@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bondstack/cmd/bondstack/sandbox"
+	"bondstack/link/user"
 
 	"github.com/spf13/pflag"
 )
@@ -27,6 +28,10 @@ left of the namespace, the device and the addresses, however bondstack ends.
 
 It needs Linux and /dev/net/tun. Root can give slaves of any kind. Without root
 the command runs in a user namespace, and slaves are of the kinds
+  user:    a link to a stack in this process that passes connections on by
+           ordinary sockets (bondstack run --help tells its settings); its name
+           is user0, user1 and so on. With no other slaves there, --address,
+           --gateway and --dns may be left out
   fd:N     a descriptor that bondstack was started with: a packet socket on an
            interface, a TAP device, or a unix socket (SOCK_SEQPACKET or
            SOCK_DGRAM) that carries a frame a message; its name is fdN
@@ -43,6 +48,7 @@ Examples:
   bondstack exec --slave eth1 --slave eth2 --mode active-backup --address 10.0.0.2/24 \
     --gateway 10.0.0.1 --dns 10.0.0.53 -- curl https://example.com/
   bondstack exec --slave eth1 --slave eth2 --mode 802.3ad --address 10.0.0.2/24 -- bash
+  bondstack exec --slave user: --slave user: --mode balance-rr -- curl https://example.com/
   bondstack exec --slave fd:3 --slave fd:4 --mode balance-rr --address 10.0.0.2/24 \
     -- iperf3 -c 10.0.0.1`
 
@@ -110,8 +116,11 @@ func parseExec(args []string, stdout, stderr io.Writer) (s *execSettings, code i
 	var f faults
 	read(&f)
 	readDevice(&f)
+	if s.onlyUser() && !fs.Changed("address") && !fs.Changed("gateway") && !fs.Changed("dns") {
+		s.useUserNetwork()
+	}
 	readExec(&f)
-	f.add("--address", given(fs.Lookup("address").Value.(pflag.SliceValue).GetSlice(), "--address 10.0.0.2/24"))
+	f.add("--address", given(s.addresses, "--address 10.0.0.2/24"))
 	if !split || len(command) == 0 {
 		f.add("COMMAND", errors.New("missing; give it last, behind --, for instance -- curl http://10.0.0.1/"))
 	}
@@ -179,8 +188,22 @@ func (s *execSettings) parseDNS(text string) error {
 	return nil
 }
 
+// onlyUser reports whether all slaves are links to the default network of kind user.
+func (s *execSettings) onlyUser() bool {
+	other := func(spec slaveSpec) bool { return spec.kind != userKind }
+	return len(s.slaves) > 0 && !slices.ContainsFunc(s.slaves, other) && !s.link.user.options.Gateway.IsValid() && !s.link.user.options.Gateway6.IsValid()
+}
+
+// useUserNetwork takes addresses of that network, and its routers, which are its
+// name servers too.
+func (s *execSettings) useUserNetwork() {
+	s.addresses = []netip.Prefix{netip.MustParsePrefix("10.0.2.15/24"), netip.MustParsePrefix("fd00::15/64")}
+	s.gateways = []netip.Addr{user.DefaultGateway, user.DefaultGateway6}
+	s.dns = []netip.Addr{user.DefaultGateway}
+}
+
 // unprivilegedKinds are the kinds of slaves that need no rights.
-var unprivilegedKinds = []string{"fd", "user"}
+var unprivilegedKinds = []string{fdKind, userKind}
 
 // checkUnprivileged reports slaves that who is not root cannot open.
 func (s *execSettings) checkUnprivileged() error {

@@ -73,6 +73,11 @@ func (s *execSettings) execHere(relay *sandbox.Relay, log *slog.Logger, kinds ma
 	defer stopJoining()
 	go k.joiner.run(join)
 	stopWatching()
+	for _, spec := range s.slaves {
+		if n, err := numberOfFD(spec.name); err == nil && spec.kind == fdKind {
+			keepFromCommands(n)
+		}
+	}
 	return sandbox.Run(relay, network, sandbox.Command{
 		Args:        s.command,
 		Resolver:    sandbox.Resolver(s.dns),

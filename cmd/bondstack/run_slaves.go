@@ -39,6 +39,7 @@ var linkKinds = map[string]openFunc{
 	"fdbased": openFdbased,
 	"xdp":     openXDP,
 	userKind:  openUser,
+	fdKind:    openFD,
 }
 
 const defaultKind = "packet"
@@ -95,11 +96,15 @@ func (s *bondSettings) parseSlave(text string) error {
 		kinds := slices.Sorted(maps.Keys(linkKinds))
 		return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
 	}
-	if kind == userKind {
-		var err error
-		if name, err = s.userLinks().parse(name, s.hasSlave); err != nil {
-			return fmt.Errorf("%q: %w", text, err)
-		}
+	var err error
+	switch kind {
+	case userKind:
+		name, err = s.userLinks().parse(name, s.hasSlave)
+	case fdKind:
+		name, err = parseFD(name)
+	}
+	if err != nil {
+		return fmt.Errorf("%q: %w", text, err)
 	}
 	if len(name) == 0 || len(name) > maxName {
 		return fmt.Errorf("%q: the name %q has %d bytes, allowed are 1 to %d", text, name, len(name), maxName)

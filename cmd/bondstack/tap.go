@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
+	"slices"
 
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
@@ -70,11 +71,12 @@ func parseTap(args []string, stdout, stderr io.Writer) (s *tapSettings, code int
 	if code, done := parseFlags(fs, tapHelp, args, stdout, stderr); done {
 		return nil, code, true
 	}
-	if s.netns == "" && !fs.Changed("exclusive") {
-		s.link.exclusive = true
-	}
 	var f faults
 	read(&f)
+	ofHost := func(spec slaveSpec) bool { return !slices.Contains(unprivilegedKinds, spec.kind) }
+	if s.netns == "" && !fs.Changed("exclusive") && slices.ContainsFunc(s.slaves, ofHost) {
+		s.link.exclusive = true
+	}
 	readDevice(&f)
 	if err := errors.Join(f...); err != nil {
 		return nil, usageError("tap", stderr, err), true

@@ -11,6 +11,7 @@ import (
 	"bondstack/link/internal/vnet"
 
 	ebpflink "github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
@@ -178,6 +179,9 @@ func (e *Endpoint) Close() {
 	e.monitor.Stop()
 	e.shut()
 	e.restoreHardware()
+	if e.options.passed != 0 {
+		unix.Close(e.options.passed)
+	}
 	e.ns.Release()
 	close(e.done)
 	if action != nil {

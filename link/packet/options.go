@@ -73,6 +73,10 @@ type Options struct {
 	// interface too, and Close restore it. Without it the interface keeps its
 	// own address, and the endpoint uses another by promiscuous reception.
 	SetHardwareAddress bool
+
+	// passed is a descriptor of the socket that FromDescriptor was given; 0
+	// for none. It is the endpoint's.
+	passed int
 }
 
 // Validate returns an error that names every option whose value is not

@@ -21,6 +21,11 @@ func New(name string, _ Options) (*Endpoint, error) {
 	return nil, fmt.Errorf("packet: interface %q: %w on %s: packet sockets need Linux", name, ErrNotSupported, runtime.GOOS)
 }
 
+// FromDescriptor returns an error that has ErrNotSupported in its chain.
+func FromDescriptor(fd int, _ Options) (*Endpoint, error) {
+	return nil, fmt.Errorf("packet: descriptor %d: %w on %s: packet sockets need Linux", fd, ErrNotSupported, runtime.GOOS)
+}
+
 // GSOMaxSize is never reached: New returns no endpoint.
 func (*Endpoint) GSOMaxSize() uint32 { return 0 }
 

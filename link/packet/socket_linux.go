@@ -60,9 +60,9 @@ func closeSockets(socks []*socket) {
 
 // newSocket opens a socket that is bound to nothing and receives nothing.
 func newSocket(opts Options) (*socket, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := newDescriptor(opts)
 	if err != nil {
-		return nil, fmt.Errorf("open a packet socket: %w", err)
+		return nil, err
 	}
 	s := &socket{fd: fd, wakeup: -1}
 	if s.wakeup, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {

@@ -86,7 +86,7 @@ func claimOfARP(b []byte) (t Taken, ok bool) {
 
 func claimOfNDP(b []byte) (addr netip.Addr, ok bool) {
 	ip := header.IPv6(b)
-	if len(b) < header.IPv6MinimumSize || ip.TransportProtocol() != header.ICMPv6ProtocolNumber || ip.HopLimit() != header.NDPHopLimit {
+	if len(b) < header.IPv6MinimumSize || ip.NextHeader() != uint8(header.ICMPv6ProtocolNumber) || ip.HopLimit() != header.NDPHopLimit {
 		return addr, false
 	}
 	icmp := header.ICMPv6(b[header.IPv6MinimumSize:])
