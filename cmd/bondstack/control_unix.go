@@ -37,11 +37,8 @@ func lockFile(path string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// keepFromCommands has what is started later not inherit a descriptor.
-func keepFromCommands(fd int) { unix.CloseOnExec(fd) }
-
 // isOurs reports whether this process opened a descriptor itself, or keeps it from
-// commands.
+// what it starts.
 func isOurs(fd int) bool {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	return err == nil && flags&unix.FD_CLOEXEC != 0

@@ -6,9 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/netip"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"bondstack/cmd/bondstack/sandbox"
@@ -204,15 +202,3 @@ func (s *execSettings) useUserNetwork() {
 
 // unprivilegedKinds are the kinds of slaves that need no rights.
 var unprivilegedKinds = []string{fdKind, userKind}
-
-// checkUnprivileged reports slaves that who is not root cannot open.
-func (s *execSettings) checkUnprivileged() error {
-	var f faults
-	for _, spec := range s.slaves {
-		if !slices.Contains(unprivilegedKinds, spec.kind) {
-			f = append(f, fmt.Errorf("slave %s: kind %s needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN (user %d has them not); run bondstack as root, or give slaves of the kinds %s",
-				spec.name, spec.kind, os.Geteuid(), strings.Join(unprivilegedKinds, ", ")))
-		}
-	}
-	return errors.Join(f...)
-}

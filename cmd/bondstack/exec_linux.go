@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"os"
+	"slices"
+	"strings"
 
 	"bondstack/cmd/bondstack/sandbox"
+
+	"golang.org/x/sys/unix"
 )
 
 // exec runs the command and returns its exit code. args are those of bondstack
@@ -75,7 +80,7 @@ func (s *execSettings) execHere(relay *sandbox.Relay, log *slog.Logger, kinds ma
 	stopWatching()
 	for _, spec := range s.slaves {
 		if n, err := numberOfFD(spec.name); err == nil && spec.kind == fdKind {
-			keepFromCommands(n)
+			unix.CloseOnExec(n)
 		}
 	}
 	return sandbox.Run(relay, network, sandbox.Command{
@@ -124,4 +129,16 @@ func (s *execSettings) explainTaken(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; choose another --address, or start with --detect=0 where that is meant to be", err)
+}
+
+// checkUnprivileged reports slaves that who is not root cannot open.
+func (s *execSettings) checkUnprivileged() error {
+	var f faults
+	for _, spec := range s.slaves {
+		if !slices.Contains(unprivilegedKinds, spec.kind) {
+			f = append(f, fmt.Errorf("slave %s: kind %s needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN (user %d has them not); run bondstack as root, or give slaves of the kinds %s",
+				spec.name, spec.kind, os.Geteuid(), strings.Join(unprivilegedKinds, ", ")))
+		}
+	}
+	return errors.Join(f...)
 }

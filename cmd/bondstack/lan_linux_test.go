@@ -169,13 +169,19 @@ func (l *lan) curl(url string) *download {
 	if _, err := exec.LookPath("curl"); err != nil {
 		l.t.Skip("needs root and curl: ", err)
 	}
-	d := &download{t: l.t, cmd: exec.Command("curl", "--silent", "--show-error", "--fail", "--max-time", "110", url), hash: sha256.New()}
+	return startDownload(l.t, l.far, exec.Command("curl", "--silent", "--show-error", "--fail", "--max-time", "110", url))
+}
+
+// startDownload starts a command in a namespace that prints what it downloads.
+func startDownload(t testing.TB, at *netnstest.Namespace, cmd *exec.Cmd) *download {
+	t.Helper()
+	d := &download{t: t, cmd: cmd, hash: sha256.New()}
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {
-		l.t.Fatal(err)
+		t.Fatal(err)
 	}
 	d.out = out
-	l.far.Start(d.cmd)
+	at.Start(d.cmd)
 	return d
 }
 

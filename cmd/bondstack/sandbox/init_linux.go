@@ -140,7 +140,7 @@ func handOn(relay int, got <-chan os.Signal, pid int) {
 		}
 	}()
 	var p pairs
-	timer := time.NewTimer(pairWithin)
+	timer := time.NewTimer(idle)
 	for {
 		select {
 		case s := <-got:

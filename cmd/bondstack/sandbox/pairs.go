@@ -6,9 +6,15 @@ import (
 	"time"
 )
 
-// pairWithin is how far apart two processes may tell of a signal that both got at
-// once. It is also how late a signal is handed on.
-const pairWithin = 200 * time.Millisecond
+// How far apart two processes may tell of a signal that both got at once, on a busy
+// machine.
+const (
+	// gotWithin is how long this process waits for its own part, and so how late
+	// a signal is handed on.
+	gotWithin = 200 * time.Millisecond
+	// toldWithin is how long it waits for the first process's part.
+	toldWithin = 3 * time.Second
+)
 
 // idle is how long to wait where nothing is due.
 const idle = time.Hour
@@ -32,9 +38,7 @@ func (p *pairs) told(s syscall.Signal, now time.Time) { p.add(half{s, true, now}
 
 // add adds a half, or takes away its other half.
 func (p *pairs) add(h half) {
-	other := func(o half) bool {
-		return o.signal == h.signal && o.told != h.told && h.at.Sub(o.at) <= pairWithin
-	}
+	other := func(o half) bool { return o.signal == h.signal && o.told != h.told }
 	if i := slices.IndexFunc(p.waiting, other); i >= 0 {
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 		return
@@ -45,15 +49,20 @@ func (p *pairs) add(h half) {
 // due returns the signals that the first process alone got, as is known now, and
 // how long it is until more may be known.
 func (p *pairs) due(now time.Time) (alone []syscall.Signal, next time.Duration) {
-	for len(p.waiting) > 0 {
-		h := p.waiting[0] // the oldest
-		if left := pairWithin - now.Sub(h.at); left > 0 {
-			return alone, left
-		}
+	next = idle
+	p.waiting = slices.DeleteFunc(p.waiting, func(h half) bool {
+		within := toldWithin
 		if h.told {
+			within = gotWithin
+		}
+		left := within - now.Sub(h.at)
+		switch {
+		case left > 0:
+			next = min(next, left)
+		case h.told:
 			alone = append(alone, h.signal)
 		}
-		p.waiting = p.waiting[1:]
-	}
-	return alone, idle
+		return left <= 0
+	})
+	return alone, next
 }
