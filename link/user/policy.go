@@ -12,30 +12,45 @@ import (
 // dnsPort is that of name servers, on TCP and UDP (RFC 1035, section 4.2).
 const dnsPort = 53
 
-var errDenied = errors.New("not reached by way of a user link")
+// What may not be reached, and why.
+var (
+	errLoopback = errors.New("the gateway leads to the host only with loopback on")
+	errDenied   = errors.New("the address is one of the host alone, of a link or of a group")
+)
 
 // isGateway reports whether an address is the stack itself.
 func (o *Options) isGateway(a netip.Addr) bool {
 	return a == o.Gateway || a == o.Gateway6 || a == linkLocalGateway
 }
 
-// target returns where on the host a flow to an address leads.
-func (o *Options) target(to netip.AddrPort) (netip.AddrPort, error) {
+// permitted returns why a flow to an address may not be, nil where it may. It is
+// asked for each datagram.
+func (o *Options) permitted(to netip.AddrPort) error {
 	a := to.Addr().Unmap()
 	switch {
-	case o.isGateway(a) && to.Port() == dnsPort:
-		if o.DNS.IsValid() {
-			return o.DNS, nil
-		}
-		return hostResolver(resolvConf)
-	case o.isGateway(a) && !o.Loopback:
-		return netip.AddrPort{}, fmt.Errorf("%s is the gateway, and loopback is off: %w", to, errDenied)
-	case o.isGateway(a):
-		return netip.AddrPortFrom(loopbackOf(a), to.Port()), nil
-	case !reachable(a):
-		return netip.AddrPort{}, fmt.Errorf("%s is an address of the host alone, of a link or of a group: %w", a, errDenied)
+	case o.isGateway(a) && !o.Loopback && to.Port() != dnsPort:
+		return errLoopback
+	case !o.isGateway(a) && !reachable(a):
+		return errDenied
 	}
-	return netip.AddrPortFrom(a, to.Port()), nil
+	return nil
+}
+
+// target returns where on the host a flow to an address leads.
+func (o *Options) target(to netip.AddrPort) (netip.AddrPort, error) {
+	if err := o.permitted(to); err != nil {
+		return netip.AddrPort{}, fmt.Errorf("%s: %w", to, err)
+	}
+	a := to.Addr().Unmap()
+	switch {
+	case !o.isGateway(a):
+		return netip.AddrPortFrom(a, to.Port()), nil
+	case to.Port() != dnsPort:
+		return netip.AddrPortFrom(loopbackOf(a), to.Port()), nil
+	case o.DNS.IsValid():
+		return o.DNS, nil
+	}
+	return hostResolver(resolvConf)
 }
 
 func loopbackOf(a netip.Addr) netip.Addr {

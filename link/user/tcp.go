@@ -19,7 +19,7 @@ import (
 // first, so that what it refuses is refused here too.
 func (n *Network) handleTCP(req *tcp.ForwarderRequest) {
 	id := req.ID()
-	if _, err := n.opts.target(localOf(id)); err != nil {
+	if err := n.opts.permitted(localOf(id)); err != nil {
 		n.deny("tcp", id, err)
 		req.Complete(true)
 		return

@@ -14,7 +14,7 @@ import (
 // handleUDP passes on a datagram from the bond's side. It returns false where the
 // sender shall be told that there is nobody.
 func (n *Network) handleUDP(id stack.TransportEndpointID, pkt *stack.PacketBuffer) bool {
-	if _, err := n.opts.target(localOf(id)); err != nil {
+	if err := n.opts.permitted(localOf(id)); err != nil {
 		n.deny("udp", id, err)
 		return false
 	}
