@@ -91,7 +91,7 @@ func TestExportCommand(t *testing.T) {
 		{1, "", []string{"-c", filepath.Join(t.TempDir(), "none")}, "no such file"},
 		{1, "version: 1\n", []string{"-c", "-"}, "bonds: the key is missing"},
 		{1, first.stdout + "    colour: red\n", []string{"-c", "-"}, "colour: there is no such key"},
-		{1, strings.ReplaceAll(first.stdout, "miimon:", "lacp_rate:"), []string{"-c", "-"}, "bond bond0: "},
+		{1, strings.ReplaceAll(first.stdout, "miimon:", "lacp_rate:"), []string{"-c", "-"}, "bonds[0].options.lacp_rate: "},
 		{1, "", []string{"--control", filepath.Join(t.TempDir(), "none")}, "no instance runs on"},
 	} {
 		runWith(tt.in, append([]string{"export"}, tt.args...)...).check(t, strings.Join(tt.args, " "), tt.code, "", tt.want)
