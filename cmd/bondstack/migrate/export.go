@@ -104,7 +104,7 @@ func (e *exporter) leaveOfBond(b *config.Bond) {
 	}{
 		{"netns", b.NetNS != ""}, {"queues", b.Queues != 0}, {"exclusive", b.Exclusive != nil},
 		{"set_hardware_addresses", b.SetAddresses}, {"require_slaves", b.RequireSlaves}, {"serve", len(b.Serve) > 0},
-		{"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"control", b.Control != ""},
+		{"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"control", b.Control != ""}, {"host_name", b.HostName != ""},
 	} {
 		e.leave(left.is, b.Name+": "+left.key, notBonding)
 	}
@@ -157,6 +157,8 @@ func (e *exporter) options(b *config.Bond) (words []string, active string, err e
 		case !ok:
 		case option == "arp_interval" && mii && arp != "0", option == "arp_validate" && mii && ipValue(option, canonical(trial, option, text)) != "none":
 			e.leave(true, b.Name+": options."+option, "Linux refuses it beside miimon")
+		case slices.Contains(delays, option) && !mii:
+			e.leave(true, b.Name+": options."+option, "Linux refuses it without miimon")
 		case slices.Contains(own, option):
 			e.leave(true, b.Name+": options."+option, ownReason)
 		default:

@@ -2,7 +2,10 @@ package migrate
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,10 +70,74 @@ func TestToIP(t *testing.T) {
 	if got := s.Commands[len(s.Commands)-4]; got != "ip link add bond1 type bond mode balance-rr miimon 100" || !strings.Contains(strings.Join(s.Left, "\n"), "bond1: options.arp_validate: Linux refuses") {
 		t.Error(got, s.Left)
 	}
+	f.Bonds[1].Options = config.Options{"arp_interval": "100", "updelay": "0"}
+	if s = export(t, f); !strings.Contains(strings.Join(s.Left, "\n"), "bond1: options.updelay: Linux refuses it without miimon") {
+		t.Error(s.Left)
+	}
 	f.Bonds[1].Options["lacp_rate"] = "fast"
 	if _, err := ToIP(f); err == nil || !strings.Contains(err.Error(), "bond bond1: ") || !strings.Contains(err.Error(), "lacp_rate") {
 		t.Error(err)
 	}
+}
+
+// Whichever key of a configuration has a value, the commands or what is left say
+// so.
+func TestExportForgetsNothing(t *testing.T) {
+	for _, of := range []func(*config.File) any{
+		func(f *config.File) any { return f },
+		func(f *config.File) any { return &f.Bonds[0] },
+		func(f *config.File) any { return &f.Bonds[0].Slaves[0] },
+		func(f *config.File) any { return &f.Bonds[0].Routes[0] },
+		func(f *config.File) any { return &f.Bonds[0].VLANs[0] },
+	} {
+		fields := reflect.TypeOf(of(example())).Elem()
+		for n := range fields.NumField() {
+			f := example()
+			key := fields.Field(n).Tag.Get("yaml")
+			field := reflect.ValueOf(of(f)).Elem().Field(n)
+			if key == "" || key == "version" || !fill(field) || fields.Field(n).Name == "Device" { // which Linux's bond is anyway
+				continue
+			}
+			if d := cmp.Diff(export(t, example()), export(t, f)); d == "" {
+				t.Errorf("%s %s is forgotten", fields.Name(), key)
+			}
+		}
+	}
+}
+
+func example() *config.File {
+	return &config.File{Version: 1, Bonds: []config.Bond{{Name: "b", Mode: 1, Slaves: []config.Slave{{Name: "s"}},
+		Routes: []config.Route{{To: "10.9.0.0/16"}}, VLANs: []config.VLAN{{ID: 5}}}}}
+}
+
+// fill gives a field a value; one that has one already is not changed.
+func fill(v reflect.Value) bool {
+	if !v.IsZero() && v.Kind() != reflect.Slice {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32:
+		v.SetInt(7)
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		v.SetUint(7)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(config.Options{"miimon": "70"}))
+	case reflect.Struct:
+		return fill(v.Field(0))
+	case reflect.Slice:
+		if v.Len() > 0 {
+			return false
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		return fill(v.Index(0))
+	}
+	return true
 }
 
 // randomBond makes a bond with options of Linux's.
@@ -107,6 +174,12 @@ func randomBond(r *rand.Rand, name string) config.Bond {
 	}
 	if on := strings.Trim(b.Options["arp_interval"], "0123456789") == "" && b.Options["arp_interval"] > "0"; !on { // what Linux refuses beside miimon
 		delete(b.Options, "arp_validate")
+	}
+	if trial, err := tryOptions(bonding.Mode(b.Mode), b.Options); err == nil { // what Linux refuses without miimon
+		if v, _ := trial.Option("miimon"); v == "0" {
+			maps.DeleteFunc(b.Options, func(name, _ string) bool { return slices.Contains(delays, name) })
+		}
+		trial.Close()
 	}
 	if b.Mode == 1 && r.IntN(2) == 0 {
 		b.Options["active_slave"] = b.Slaves[len(b.Slaves)-1].Name

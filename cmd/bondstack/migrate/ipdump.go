@@ -94,6 +94,8 @@ func (d ipDump) data(i *iface, kind string, data, item *node) {
 			case "protocol":
 				i.vlan.protocol = d.at(p)
 			case "flags":
+			case "egress_qos":
+				d.egress(i, p)
 			default:
 				i.lost(d.at(p), noEqual)
 			}
@@ -101,6 +103,18 @@ func (d ipDump) data(i *iface, kind string, data, item *node) {
 	case "bond":
 		for _, p := range data.pairs {
 			d.option(i, p)
+		}
+	}
+}
+
+// egress reads a map of priorities, of which that of 0 is the device's.
+func (d ipDump) egress(i *iface, p pair) {
+	for _, item := range p.value.items {
+		s := setting{place{d.source, item.line}, p.key, item.show()}
+		if to := item.get("to").value(); item.get("from").value() == "0" && to != "" {
+			i.vlan.priority = s.with(to)
+		} else {
+			i.lost(s, "there is one priority for all frames")
 		}
 	}
 }

@@ -15,7 +15,7 @@ var word = regexp.MustCompile(`[A-Za-z0-9_][A-Za-z0-9_.:/+-]*`)
 // once as a whole, or that tell a state.
 var exempt = map[string]string{
 	"50-bonds.yaml": "16 19 97 98 101", "40-wlan.network": "1 2 4 5", "ifcfg-lo": "1 2", "interfaces": "3 5 93 94 96 97",
-	"state.yml": "83 94 95 96 108 115", "link.json": "1 2 3 4 5 6 8 9 16 17 18 19 20 21", "bonds.sh": "41 42 31",
+	"state.yml": "83 94 95 96 108 115", "link.json": "1 2 3 4 5 6 8 9 16 17 18 19 20 22", "bonds.sh": "41 42 31",
 }
 
 func exempted(file string, line int) bool {
