@@ -15,12 +15,12 @@ import (
 // exportedBonds have, together, all options of Linux 6.1, at values that are not
 // the defaults.
 var exportedBonds = []string{
-	"{mode: balance-rr, options: {arp_interval: 100, arp_ip_target: [10.9.0.1, 10.9.0.3], ns_ip6_target: 'fd00::1', arp_validate: all, arp_all_targets: all, arp_missed_max: 4, packets_per_slave: 7}}",
-	"{mode: active-backup, options: {miimon: 50, updelay: 100, downdelay: 150, peer_notif_delay: 200, primary: eth1, primary_reselect: failure, fail_over_mac: active, num_grat_arp: 3, resend_igmp: 2, all_slaves_active: true}, slaves: [{name: eth0, prio: 3, queue_id: 2}, {name: eth1, prio: -4}]}",
+	"{mode: balance-rr, options: {miimon: 0, arp_interval: 100, arp_ip_target: [10.9.0.1, 10.9.0.3], ns_ip6_target: 'fd00::1', arp_validate: all, arp_all_targets: all, arp_missed_max: 4, packets_per_slave: 7}}",
+	"{mode: active-backup, options: {miimon: 50, updelay: 100, downdelay: 150, peer_notif_delay: 200, primary: eth1, primary_reselect: failure, fail_over_mac: active, num_grat_arp: 3, resend_igmp: 2, all_slaves_active: 1}, slaves: [{name: eth0, prio: 3, queue_id: 2}, {name: eth1, prio: -4}]}",
 	"{mode: balance-xor, options: {miimon: 70, xmit_hash_policy: vlan+srcmac, min_links: 1}}",
 	"{mode: broadcast, options: {miimon: 0}}",
 	"{mode: 802.3ad, options: {miimon: 80, lacp_rate: fast, lacp_active: false, ad_select: count, ad_actor_sys_prio: 70, ad_user_port_key: 9, ad_actor_system: '02:00:00:00:00:99', xmit_hash_policy: layer3+4, min_links: 2}}",
-	"{mode: balance-tlb, options: {miimon: 90, tlb_dynamic_lb: false, lp_interval: 5, xmit_hash_policy: layer2+3}}",
+	"{mode: balance-tlb, options: {miimon: 90, tlb_dynamic_lb: 0, lp_interval: 5, xmit_hash_policy: layer2+3}}",
 	"{mode: balance-alb, options: {miimon: 60, lp_interval: 3, primary: eth0}, vlans: [{id: 5, priority: 3, addresses: [10.5.0.2/24]}, {id: 7, protocol: 802.1ad, vlans: [{id: 6}]}]}",
 }
 
