@@ -6,27 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"bondstack/link/wire"
-	"bondstack/stack"
-
-	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
 // rows are the lines of the tables in docs/metrics.md: name, type, labels, help.
 func rows(t *testing.T) (list []string) {
-	near, far, err := wire.New(wire.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer far.Close()
-	h, err := stack.NewHost(near, stack.HostOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	r := registry(t, New(everything()))
-	r.MustRegister(NewTCP(func() tcpip.TCPStats { return h.Stack().Stats().TCP }))
+	r := registry(t, withTCP(t))
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -21,9 +21,12 @@
 package metrics
 
 import (
+	"sync"
+
 	"bondstack/bonding"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
 // Source is what metrics are made of: a *bonding.Bond.
@@ -31,9 +34,22 @@ type Source interface {
 	Status() bonding.Status
 }
 
+// TCPFunc returns what TCP has counted in the stack on a bond, such as
+//
+//	func() tcpip.TCPStats { return host.Stack().Stats().TCP }
+type TCPFunc func() tcpip.TCPStats
+
 // Collector collects the metrics of bonds. Its methods may be called from any
 // goroutine.
-type Collector struct{ sources []Source }
+type Collector struct {
+	mu      sync.Mutex
+	sources []source // replaced as a whole
+}
+
+type source struct {
+	Source
+	tcp TCPFunc
+}
 
 var (
 	_ prometheus.Collector = (*Collector)(nil)
@@ -41,11 +57,38 @@ var (
 )
 
 // New makes a Collector of bonds, whose names differ.
-func New(bonds ...Source) *Collector { return &Collector{bonds} }
+func New(bonds ...Source) *Collector {
+	c := &Collector{}
+	for _, b := range bonds {
+		c.Add(b, nil)
+	}
+	return c
+}
+
+// Add adds a bond. With tcp, there is also bondstack_tcp_*, in which a bond shows
+// that loses or reorders.
+func (c *Collector) Add(bond Source, tcp TCPFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sources = append(c.sources[:len(c.sources):len(c.sources)], source{bond, tcp})
+}
+
+// Remove takes a bond away. A collection that has begun may still ask it.
+func (c *Collector) Remove(bond Source) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var left []source
+	for _, s := range c.sources {
+		if s.Source != bond {
+			left = append(left, s)
+		}
+	}
+	c.sources = left
+}
 
 // Describe sends what all metrics are.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, list := range [][]described{bondMetrics.described(), slaveMetrics.described(), portMetrics.described(), arpMetrics.described()} {
+	for _, list := range [][]described{bondMetrics.described(), slaveMetrics.described(), portMetrics.described(), arpMetrics.described(), tcpMetrics.described()} {
 		for _, d := range list {
 			ch <- d.desc
 		}
@@ -56,9 +99,16 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect sends the present values.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	for _, s := range c.sources {
+	c.mu.Lock()
+	sources := c.sources
+	c.mu.Unlock()
+	for _, s := range sources {
 		st := s.Status()
 		collect(&st, ch)
+		if s.tcp != nil {
+			stats := s.tcp()
+			tcpMetrics.send(ch, &stats, st.Name)
+		}
 	}
 }
 

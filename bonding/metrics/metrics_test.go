@@ -136,22 +136,39 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// withTCP collects all that there is.
+func withTCP(t *testing.T) *Collector {
+	t.Helper()
+	near, far, err := wire.New(wire.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(far.Close)
+	h, err := stack.NewHost(near, stack.HostOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	c := New()
+	c.Add(everything(), func() tcpip.TCPStats { return h.Stack().Stats().TCP })
+	return c
+}
+
 // Names, units and help are as Prometheus's own check wants them.
 func TestLint(t *testing.T) {
-	a, b, err := wire.New(wire.Options{})
-	if err != nil {
-		t.Fatal(err)
+	if problems, err := testutil.CollectAndLint(withTCP(t)); err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
 	}
-	defer b.Close()
-	h, err := stack.NewHost(a, stack.HostOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer h.Close()
-	for _, c := range []prometheus.Collector{New(everything()), NewTCP(func() tcpip.TCPStats { return h.Stack().Stats().TCP })} {
-		if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
-			t.Errorf("%T: %v %v", c, problems, err)
-		}
+}
+
+// A bond that was removed is not asked any more.
+func TestRemove(t *testing.T) {
+	one, two := newRig(t, bonding.Options{Name: "bond0"}), newRig(t, bonding.Options{Name: "bond1"})
+	c := New(one, two)
+	c.Remove(one)
+	c.Remove(one)
+	if text := exposition(t, c); strings.Contains(text, "bond0") || !strings.Contains(text, `node_bonding_slaves{master="bond1"} 2`) {
+		t.Errorf("without bond0 there is\n%s", text)
 	}
 }
 

@@ -1,24 +1,10 @@
 package metrics
 
-import (
-	"github.com/prometheus/client_golang/prometheus"
-	"gvisor.dev/gvisor/pkg/tcpip"
-)
+import "gvisor.dev/gvisor/pkg/tcpip"
 
-// tcp collects a stack's TCP counters.
-type tcp struct{ stats func() tcpip.TCPStats }
-
-var _ prometheus.Collector = tcp{}
-
-// NewTCP makes a collector of what TCP has counted in a stack: bondstack_tcp_*,
-// in which a lossy or reordering bond shows. stats is such as
-//
-//	func() tcpip.TCPStats { return host.Stack().Stats().TCP }
-func NewTCP(stats func() tcpip.TCPStats) prometheus.Collector { return tcp{stats} }
-
-// tcpMetrics are those of a stack; they have no labels.
+// tcpMetrics are those of the stack on a bond.
 var tcpMetrics = func() *families[tcpip.TCPStats] {
-	f := &families[tcpip.TCPStats]{}
+	f := &families[tcpip.TCPStats]{labels: []string{"master"}}
 	for _, c := range []struct {
 		name, help string
 		value      func(*tcpip.TCPStats) *tcpip.StatCounter
@@ -40,16 +26,3 @@ var tcpMetrics = func() *families[tcpip.TCPStats] {
 	f.gauge("bondstack_tcp_connections", "TCP connections that are open.", func(s *tcpip.TCPStats) float64 { return float64(s.CurrentEstablished.Value()) })
 	return f
 }()
-
-// Describe sends what all metrics are.
-func (tcp) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range tcpMetrics.described() {
-		ch <- d.desc
-	}
-}
-
-// Collect sends the present values.
-func (t tcp) Collect(ch chan<- prometheus.Metric) {
-	stats := t.stats()
-	tcpMetrics.send(ch, &stats)
-}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"bondstack/bonding/metrics"
 	"bondstack/cmd/bondstack/config"
 	"bondstack/cmd/bondstack/readonly"
 	"bondstack/cmd/bondstack/systemd"
@@ -23,6 +24,7 @@ type program struct {
 	log     *slog.Logger
 	kinds   map[string]openFunc
 	members []*member // in the order of the file
+	bonds   *metrics.Collector
 	ended   chan *member
 }
 
@@ -38,7 +40,7 @@ type member struct {
 // run runs the bonds until ctx ends, or one of them does. What comes from reload
 // has the file read again.
 func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
-	p.ended = make(chan *member)
+	p.ended, p.bonds = make(chan *member), metrics.New()
 	defer p.closeAll()
 	for i := range p.file.Bonds {
 		m, err := p.start(ctx, i, p.file)
@@ -82,6 +84,7 @@ func (p *program) start(ctx context.Context, i int, f *config.File) (*member, er
 	if p.control != "" {
 		base.control = p.control
 	}
+	base.seeing.bonds = p.bonds
 	if i == 0 {
 		base.seeing.metrics, _ = readonly.ParseListen(f.Metrics) // the form was checked
 		base.seeing.web, _ = readonly.ParseListen(f.Web)

@@ -18,7 +18,12 @@ import (
 )
 
 // seeing is where a running instance shows itself by HTTP.
-type seeing struct{ metrics, web readonly.Listener }
+type seeing struct {
+	metrics, web readonly.Listener
+	// bonds are those that the metrics are of, for as long as they run; nil: this
+	// one's alone.
+	bonds *metrics.Collector
+}
 
 // define defines the flags. read reads their values once they are parsed.
 func (s *seeing) define(fs *pflag.FlagSet) (read func(*faults)) {
@@ -60,8 +65,13 @@ func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
 		log.Info("serving "+flag, "bond", r.bond.Name(), "address", server.Addr().String())
 		ends = append([]func(){server.Close}, ends...)
 	}
+	if s.bonds == nil {
+		s.bonds = metrics.New()
+	}
+	s.bonds.Add(r.bond, r.tcp())
+	ends = append(ends, func() { s.bonds.Remove(r.bond) })
 	if !s.metrics.IsZero() {
-		serve("metrics", s.metrics, metricsHandler(r), readonly.Options{AnyName: true, Logger: log})
+		serve("metrics", s.metrics, metricsHandler(s.bonds), readonly.Options{AnyName: true, Logger: log})
 	}
 	if !s.web.IsZero() {
 		page := web.New(func() (any, *bonding.Status) { st := r.status(); return st, &st.Status })
@@ -78,16 +88,20 @@ func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
 // maxScrapes bounds how many collections run at once.
 const maxScrapes = 4
 
-// metricsHandler has the metrics of the bond, of the host's TCP if there is one,
-// and of this process.
-func metricsHandler(r *runState) http.Handler {
+// tcp returns what reads the counters of the host's TCP, nil where there is none.
+func (r *runState) tcp() metrics.TCPFunc {
+	if r.host == nil {
+		return nil
+	}
+	return func() tcpip.TCPStats { return r.host.Stack().Stats().TCP }
+}
+
+// metricsHandler has the metrics of bonds and of this process.
+func metricsHandler(bonds *metrics.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics.New(r.bond), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	registry.MustRegister(bonds, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "bondstack_build_info", Help: "The version of bondstack; always 1.",
 			ConstLabels: prometheus.Labels{"version": thisVersion()}}, func() float64 { return 1 }))
-	if r.host != nil {
-		registry.MustRegister(metrics.NewTCP(func() tcpip.TCPStats { return r.host.Stack().Stats().TCP }))
-	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {

@@ -54,7 +54,7 @@ func TestSeeing(t *testing.T) {
 		}
 	}
 	code, text := request(t, "GET", "http://"+metrics+"/metrics")
-	for _, want := range []string{"\nnode_bonding_slaves{master=\"bond0\"} 2\n", "\nnode_bonding_active{master=\"bond0\"} 2\n", "\nbondstack_tcp_retransmitted_segments_total 0\n",
+	for _, want := range []string{"\nnode_bonding_slaves{master=\"bond0\"} 2\n", "\nnode_bonding_active{master=\"bond0\"} 2\n", "\nbondstack_tcp_retransmitted_segments_total{master=\"bond0\"} 0\n",
 		"\nbondstack_build_info{version=", "\ngo_goroutines "} {
 		if code != 200 || !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %q: %d", want, code)
@@ -103,5 +103,33 @@ func TestSeeingRefused(t *testing.T) {
 	code := run(append([]string{"run", "--metrics", "example.com:1", "--web", "x"}, backup...), nil, io.Discard, &stderr)
 	if code != exitUsage || !strings.Contains(stderr.String(), "--metrics: ") || !strings.Contains(stderr.String(), "--web: ") {
 		t.Errorf("exit code %d, %s", code, &stderr)
+	}
+}
+
+// The bonds of a file have their metrics at one address, those too that come with
+// a reload, for as long as they are there.
+func TestSeeingOfAFile(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	text := firstFile + "metrics: " + address + "\n"
+	second := "- {name: bond1, mode: 1, slaves: [eth3], addresses: [10.0.0.5/24], control: SOCKET2}\n"
+	r := runText(t, newNetwork(t, "eth0", "eth1", "eth2", "eth3"), text)
+	bonds := func() string {
+		_, text := request(t, "GET", "http://"+address+"/metrics")
+		return strings.Join(regexp.MustCompile(`(?m)^node_bonding_slaves.*|^bondstack_tcp_connections.*`).FindAllString(text, -1), "\n")
+	}
+	const first, both = "bondstack_tcp_connections{master=\"bond0\"} 0\nnode_bonding_slaves{master=\"bond0\"} 2",
+		"bondstack_tcp_connections{master=\"bond0\"} 0\nbondstack_tcp_connections{master=\"bond1\"} 0\nnode_bonding_slaves{master=\"bond0\"} 2\nnode_bonding_slaves{master=\"bond1\"} 1"
+	for _, step := range []struct{ text, want string }{{"", first}, {firstFile + second + "metrics: " + address + "\n", both}, {text, first}} {
+		if step.text != "" {
+			r.again(step.text)
+		}
+		if got := bonds(); got != step.want {
+			t.Errorf("the metrics have\n%s\nwant\n%s", got, step.want)
+		}
 	}
 }
