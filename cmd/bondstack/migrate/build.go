@@ -3,41 +3,57 @@ package migrate
 import (
 	"fmt"
 	"math"
-	"net"
-	"net/netip"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bondstack/bonding"
 	"bondstack/cmd/bondstack/config"
 )
 
+// What a configuration has at most.
+const (
+	maxBonds   = 64
+	maxEntries = 4096 // slaves, addresses, routes
+	maxServers = 16
+	maxSearch  = 32
+)
+
+var tooMany = fmt.Sprintf("at most %d are possible", maxEntries)
+
 // builder makes a configuration of what was read.
 type builder struct {
 	*reader
 	slaveOf map[string]string // bonds by slave
 	vlansOn map[string][]*iface
-	done    map[*iface]bool
+	// mastered are those that name a bond as theirs.
+	mastered map[string][]*iface
+	done     map[*iface]bool
 	// origin is where parts of the bond under way come from: see settle.
 	origin map[string]setting
 }
 
 // build makes the configuration, and lists what is not in it.
 func (r *reader) build() *config.File {
-	b := builder{reader: r, slaveOf: map[string]string{}, vlansOn: map[string][]*iface{}, done: map[*iface]bool{}}
+	b := builder{reader: r, slaveOf: map[string]string{}, vlansOn: map[string][]*iface{}, mastered: map[string][]*iface{}, done: map[*iface]bool{}}
 	for _, i := range slices.Clone(r.interfaces) {
 		if i.master.given() && r.byName[i.master.value] == nil {
 			r.iface(i.master.value, i.master.place).bond = true
 			r.lost(i.master, "the files say nothing else of the bond")
 		}
+		b.mastered[i.master.value] = append(b.mastered[i.master.value], i)
 		if i.vlan != nil && i.vlan.link.value != i.name {
 			b.vlansOn[i.vlan.link.value] = append(b.vlansOn[i.vlan.link.value], i)
 		}
 	}
 	f := &config.File{Version: config.Version}
 	for _, i := range r.interfaces {
-		if i.bond {
+		switch {
+		case !i.bond:
+		case len(f.Bonds) == maxBonds:
+			b.done[i] = true
+			r.lost(setting{i.place, "bond", i.name}, fmt.Sprintf("at most %d bonds are possible", maxBonds))
+		default:
 			b.bond(f, i)
 		}
 	}
@@ -131,6 +147,8 @@ func (b *builder) slavesOf(i *iface) []setting {
 			reason = "it is a slave of " + of
 		case b.byName[s.value] != nil && b.byName[s.value].bond:
 			reason = "a bond is no slave of another here"
+		case len(list) == maxEntries:
+			reason = tooMany
 		}
 		if reason != "" {
 			b.lost(s, reason)
@@ -142,16 +160,14 @@ func (b *builder) slavesOf(i *iface) []setting {
 	for _, m := range i.members {
 		add(m)
 	}
-	for _, other := range b.interfaces {
-		if other.master.given() && other.master.value == i.name {
-			if other.pattern {
-				b.lost(other.master.with(other.name), "slaves are named one by one, not by a pattern")
-				b.done[other] = true
-				b.slaveRest(other)
-				continue
-			}
-			add(other.master.with(other.name))
+	for _, other := range b.mastered[i.name] {
+		if other.pattern {
+			b.lost(other.master.with(other.name), "slaves are named one by one, not by a pattern")
+			b.done[other] = true
+			b.slaveRest(other)
+			continue
 		}
+		add(other.master.with(other.name))
 	}
 	return list
 }
@@ -254,135 +270,6 @@ func (b *builder) mode(options []optionSetting) (mode bonding.Mode, rest []optio
 	return mode, rest
 }
 
-func (b *builder) mac(s setting) string {
-	if !s.given() {
-		return ""
-	}
-	mac, err := net.ParseMAC(s.value)
-	switch {
-	case err != nil || len(mac) != 6:
-		b.lost(s, "no MAC address, such as 02:00:00:00:00:01")
-	case mac[0]&1 != 0 || mac.String() == "00:00:00:00:00:00":
-		b.lost(s, "no interface can have this address")
-	default:
-		return mac.String()
-	}
-	return ""
-}
-
-func (b *builder) mtu(s setting) uint32 {
-	if !s.given() {
-		return 0
-	}
-	v, err := number(s.value, 68, math.MaxUint16)
-	if err != nil {
-		b.lost(s, err.Error())
-	}
-	return uint32(v)
-}
-
-// addresses makes those of a device, whose path is that of its VLANs.
-func (b *builder) addresses(i *iface, path string) []string {
-	var out []string
-	for _, a := range i.addresses {
-		text := a.value
-		if text != "dhcp" && text != "auto" {
-			p, err := netip.ParsePrefix(text)
-			if err != nil || p.Addr().Zone() != "" {
-				b.lost(a, "no address with the length of its prefix, such as 10.0.0.2/24")
-				continue
-			}
-			text = p.String()
-		}
-		if !slices.Contains(out, text) {
-			out = append(out, text)
-			b.origin[path+" "+text] = a
-		}
-	}
-	return out
-}
-
-func (b *builder) routes(i *iface, path string) []config.Route {
-	var out []config.Route
-	for _, to := range i.routes {
-		made, reason := makeRoute(to)
-		if to.table.given() {
-			reason = "it is in table " + to.table.value + ", and there is one table of routes"
-		}
-		if reason != "" {
-			b.lost(to.setting, reason)
-		} else if !slices.Contains(out, made) {
-			out = append(out, made)
-			b.origin[path+" "+routeID(made)] = to.setting
-		}
-	}
-	return out
-}
-
-func routeID(r config.Route) string { return fmt.Sprintf("%s %s %d", r.To, r.Via, r.Metric) }
-
-// makeRoute returns why a route cannot be, "" where it can.
-func makeRoute(to route) (out config.Route, reason string) {
-	if to.via != "" {
-		via, err := netip.ParseAddr(to.via)
-		if err != nil || via.Zone() != "" || via.IsUnspecified() {
-			return out, "no address of a router: " + shorten(to.via)
-		}
-		out.Via = via.String()
-	}
-	if to.metric != "" {
-		v, err := number(to.metric, 0, math.MaxUint32)
-		if err != nil {
-			return out, "metric " + shorten(to.metric) + ": " + err.Error()
-		}
-		out.Metric = uint32(v)
-	}
-	prefix, err := netip.ParsePrefix(to.to)
-	if a, one := netip.ParseAddr(to.to); one == nil && a.Zone() == "" {
-		prefix, err = netip.PrefixFrom(a, a.BitLen()), nil
-	}
-	switch {
-	case to.to == "default", to.to == "any", err == nil && prefix.Bits() == 0:
-		if out.Via == "" {
-			return out, "a default route needs a router"
-		}
-		out.To = "default"
-	case err != nil:
-		return out, "no network: " + shorten(to.to)
-	default:
-		out.To = prefix.Masked().String()
-	}
-	return out, ""
-}
-
-var domain = regexp.MustCompile(`^[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]{0,61}[A-Za-z0-9_])?)*\.?$`)
-
-// dns adds to the name servers of a bond.
-func (b *builder) dns(out *config.DNS, i *iface) *config.DNS {
-	if out == nil {
-		out = &config.DNS{}
-	}
-	for _, s := range i.servers {
-		if a, err := netip.ParseAddr(s.value); err != nil || a.Zone() != "" {
-			b.lost(s, "no IP address")
-		} else if !slices.Contains(out.Servers, a.String()) {
-			out.Servers = append(out.Servers, a.String())
-		}
-	}
-	for _, s := range i.search {
-		switch {
-		case !domain.MatchString(s.value) || len(s.value) > 253:
-			b.lost(s, "no domain name")
-		case !slices.Contains(out.Search, s.value):
-			out.Search = append(out.Search, s.value)
-		}
-	}
-	if len(out.Servers)+len(out.Search) == 0 {
-		return nil
-	}
-	return out
-}
-
 // maxTags is how many tags the frames of a VLAN device have at most.
 const maxTags = 2
 
@@ -390,12 +277,17 @@ const maxTags = 2
 // bond's.
 func (b *builder) vlans(on *iface, bond *config.Bond, path string, depth int) []config.VLAN {
 	var out []config.VLAN
+	seen := map[uint16]bool{}
 	for _, i := range b.vlansOn[on.name] {
 		if b.done[i] || b.slaveOf[i.name] != "" {
 			continue
 		}
 		b.done[i] = true
 		v, ok := b.vlan(i)
+		if ok && seen[v.ID] {
+			b.lost(i.vlan.id, "the VLAN is there already")
+			ok = false
+		}
 		if depth == maxTags && ok {
 			b.lost(i.vlan.link, "at most two tags are possible")
 			ok = false
@@ -404,7 +296,8 @@ func (b *builder) vlans(on *iface, bond *config.Bond, path string, depth int) []
 		if !ok {
 			continue
 		}
-		name := path + "." + i.vlan.id.value
+		seen[v.ID] = true
+		name := path + "." + strconv.Itoa(int(v.ID))
 		if i.name != bond.Name+name {
 			b.notices = append(b.notices, setting{i.place, i.kind, i.name}.notice(Changed, "the device is named "+bond.Name+name))
 		}

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 )
@@ -161,13 +160,4 @@ func (d ipDump) address(i *iface, a *node) {
 	default:
 		i.address(s.value, s)
 	}
-}
-
-// reaches reports whether an address is in a network of the interface.
-func (i *iface) reaches(address string) bool {
-	a, err := netip.ParseAddr(address)
-	return err == nil && slices.ContainsFunc(i.addresses, func(s setting) bool {
-		p, err := netip.ParsePrefix(s.value)
-		return err == nil && p.Masked().Contains(a)
-	})
 }
