@@ -20,6 +20,9 @@
 //
 // # Limits
 //
+// A TAP device made without IFF_NO_PI is refused where the kernel tells it; one that
+// does not (Linux 6.18) gives frames with 4 bytes too many.
+//
 // One system call carries one frame, and each is copied once. There is no
 // segmentation offload: a TAP device that has a virtio header is told to send
 // whole frames. Speed and duplex mode are unknown.
