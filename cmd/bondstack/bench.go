@@ -12,13 +12,14 @@ import (
 
 	"bondstack/bonding"
 	"bondstack/bonding/xmithash"
+	"bondstack/cmd/bondstack/benchhtml"
 )
 
 const benchHelp = `
 Usage: bondstack bench [--mode M|all] [--links N] [--streams N] [--duration D]
                        [--rounds N] [--hash P] [--rate R] [--shape S] [--gso=BOOL]
                        [-o NAME=VALUE]... [--samples N] [--storm | --compare lock|gso]
-                       [--json]
+                       [--html FILE] [--json]
 
 Runs TCP between two whole TCP/IP stacks in memory, in turn on one bare link and
 on a bond of N links, and prints what each carried and their ratio. It needs no
@@ -33,6 +34,10 @@ What each figure is:
                function is in bondstack/bonding; null below 2,000 samples
   ns a frame   the same as time for each frame that a bond sent or received
   share        what each slave of the sending end carried of the bytes
+
+With --html FILE the page has throughput over time by slave as well, and for each
+mode a run in which the links are cut in turn, with the failovers marked. The page is
+one file and loads nothing.
 
 With --storm one more link is released and enslaved again 1,000 times a second in
 every second round. With --compare lock the bond is compared with one whose
@@ -51,6 +56,7 @@ Examples:
   bondstack bench --mode balance-rr -o packets_per_slave=8 -o rx_reorder=off
   bondstack bench --mode active-backup --samples 20000
   bondstack bench --mode all --storm
+  bondstack bench --mode all --duration 1s --html bench.html
   bondstack bench --compare lock --rounds 5
   bondstack bench --compare gso --mode all`
 
@@ -73,7 +79,8 @@ type benchSettings struct {
 
 	policy xmithash.Policy
 	modes  []bonding.Mode
-	mixed  bool // every second link, the first among them, has no GSO
+	mixed  bool            // every second link, the first among them, has no GSO
+	page   *benchhtml.Page // nil: none is to be written
 }
 
 // The limits of a benchmark, so that a slip of the finger does not take the
@@ -102,12 +109,13 @@ func runBench(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	compare := fs.String("compare", "", "compare with something else: `KIND` is lock or gso")
 	options := fs.StringArrayP("option", "o", nil, "an option of both bonds, `NAME=VALUE`; may be given again")
 	asJSON := fs.Bool("json", false, "print JSON")
+	html := fs.String("html", "", "write a page with plots to `FILE` too")
 	if code, done := parseFlags(fs, benchHelp, args, stdout, stderr); done {
 		return code
 	}
 	s := benchSettings{Mode: *mode, Links: *links, Streams: *streams, Duration: duration.Seconds(),
 		Rounds: *rounds, Hash: *hash, GSO: *gso, Samples: *samples}
-	if err := errors.Join(s.parse(*shape, *options, rate), s.check(*rate, *duration), checkKind(*compare, *storm)); err != nil {
+	if err := errors.Join(s.parse(*shape, *options, rate), s.check(*rate, *duration), checkKind(*compare, *storm), s.checkPage(*html, *compare)); err != nil {
 		return usageError("bench", stderr, err)
 	}
 	progress := newProgress(stderr)
@@ -116,7 +124,7 @@ func runBench(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if err != nil {
 		return failure("bench", stderr, err)
 	}
-	if err := print(stdout, *asJSON); err != nil {
+	if err := errors.Join(print(stdout, *asJSON), s.writePage(*html)); err != nil {
 		return failure("bench", stderr, err)
 	}
 	return exitOK
@@ -147,9 +155,11 @@ func (s *benchSettings) kind(compare string, storm bool, d time.Duration, p *pro
 		return c.print, err
 	case storm:
 		results, err := s.runStorm(d, p)
+		s.showStorm(results)
 		return func(w io.Writer, asJSON bool) error { return s.printStorm(w, results, asJSON) }, err
 	default:
 		results, err := s.run(d, p)
+		s.show(results)
 		return func(w io.Writer, asJSON bool) error { return s.print(w, results, asJSON) }, err
 	}
 }
@@ -217,6 +227,9 @@ func (s *benchSettings) run(duration time.Duration, p *progress) ([]benchResult,
 	results := []benchResult{}
 	for _, m := range s.modes {
 		r, err := s.measure(m, duration, p)
+		if err == nil {
+			err = s.measureCuts(m, duration, p)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("mode %s: %w", m, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bondstack/bonding"
+	"bondstack/cmd/bondstack/benchhtml"
 	"bondstack/stack"
 )
 
@@ -77,6 +78,7 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 	}
 	defer bond.close()
 	s.InForce = inForceOf(bond)
+	rec := s.record(mode.String()+": rounds", "Rounds of one bare link and of the bond in turn, their timed parts one after the other; what each slave of the sending end sent.", recordEvery, bond.bond)
 	var prof, bareProf profiler // which costs both the same
 	var ratios, perCPU []float64
 	var frames uint64
@@ -95,9 +97,9 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 		for k := range 2 {
 			var err error
 			if (k+i)%2 == 0 {
-				x, err = bare.round(s.Streams, d, bareProf.measured)
+				x, err = bare.round(s.Streams, d, rec.during(benchhtml.Bare, bare, bareProf.measured))
 			} else {
-				y, err = bond.round(s.Streams, d, measured)
+				y, err = bond.round(s.Streams, d, rec.during("bond", bond, measured))
 			}
 			if err != nil {
 				return res, err
@@ -112,6 +114,7 @@ func (s *benchSettings) measure(mode bonding.Mode, d time.Duration, p *progress)
 			perCPU = append(perCPU, bond.perCPU/bare.perCPU)
 		}
 	}
+	s.keep(rec)
 	for n := 0; prof.err == nil && prof.samples < int64(s.Samples) && n < maxRounds; n++ {
 		p.step("%s: %d of %d CPU samples", mode, prof.samples, s.Samples)
 		if _, err := bond.round(s.Streams, d, measured); err != nil {

@@ -25,7 +25,8 @@ type rig struct {
 	bonds            []*bonding.Bond
 	last             netstack.LinkEndpoint // the sender's last slave
 	lastName         string
-	perCPU           float64 // bits in each second of CPU time, in the last round
+	wires            []*wire.Endpoint // the sender's ends of a bond
+	perCPU           float64          // bits in each second of CPU time, in the last round
 	sink             net.Listener
 	received         atomic.Int64 // bytes
 	readers          sync.WaitGroup
@@ -109,6 +110,7 @@ func (s *benchSettings) ends(r *rig, mode *bonding.Mode, make bondMaker) (a, b n
 		}
 		name := fmt.Sprintf("eth%d", i)
 		r.last, r.lastName = e, name
+		r.wires = append(r.wires, e.(*wire.Endpoint))
 		err = errors.Join(x.Enslave(name, e, bonding.SlaveOptions{}), y.Enslave(name, f, bonding.SlaveOptions{}))
 		if err != nil {
 			return nil, nil, err

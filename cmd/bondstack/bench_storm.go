@@ -119,17 +119,19 @@ func (s *benchSettings) measureStorm(mode bonding.Mode, d time.Duration, p *prog
 	}
 	defer r.close()
 	s.InForce = inForceOf(r)
+	rec := s.record(mode.String()+": storm", fmt.Sprintf("Rounds in which all slaves stand still, and in which %s is released and enslaved again 1,000 times a second.", r.lastName), recordEvery, r.bond)
 	calm := func() (pace, error) {
-		bits, err := r.round(s.Streams, d, func(bool) {})
+		bits, err := r.round(s.Streams, d, rec.during("calm", r, func(bool) {}))
 		return pace{bits, r.perCPU}, err
 	}
 	stormy := func() (pace, error) {
-		bits, changes, err := r.roundInStorm(s.Streams, d, func(bool) {})
+		bits, changes, err := r.roundInStorm(s.Streams, d, rec.during("storm", r, func(bool) {}))
 		res.ChangesPer = append(res.ChangesPer, round3(changes))
 		return pace{bits, r.perCPU}, err
 	}
 	var t turns
 	t, err = s.inTurn(p, mode.String(), calm, stormy)
+	s.keep(rec)
 	res.CalmGbps, res.StormGbps, res.Ratio, res.PerCPU = t.first, t.second, t.ratio, t.perCPU
 	return res, err
 }
