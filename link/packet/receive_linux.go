@@ -15,10 +15,17 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
-// receiveBatch is how many frames one call receives at most. Frames of 64 KiB
-// come in ones and twos; a batch is for the small ones: with 1,448 bytes of
+// receiveBatch is how many frames one call receives at most: with 1,448 bytes of
 // payload, 45 segments fit the packet that a receiver of lists may join them to.
 const receiveBatch = 64
+
+// longBatch is how many there are at first, and again where they have more than
+// longFrame bytes on average. More of those would not stay in a cache until they
+// are delivered, and each slot that is in use holds 64 KiB.
+const (
+	longBatch = 16
+	longFrame = 4 << 10
+)
 
 // yieldsBeforeWait is how often a receiver lets other goroutines go first before
 // it has the kernel put its thread to sleep: they may well acknowledge what
@@ -44,8 +51,9 @@ type receiver struct {
 	socket   *socket
 	slots    [receiveBatch]slot
 	messages [receiveBatch]message
-	// filled is how many slots the last batch used.
-	filled int
+	// limit is how many frames the next batch may have, ready how many slots
+	// have been prepared once, and filled how many the last batch used.
+	limit, ready, filled int
 	// list is what is delivered together.
 	list stack.PacketBufferList
 	// reserve lends the memory of long frames.
@@ -54,7 +62,7 @@ type receiver struct {
 
 // newReceiver makes a receiver for a socket.
 func newReceiver(e *Endpoint, s *socket) *receiver {
-	r := &receiver{endpoint: e, socket: s, filled: receiveBatch, reserve: vnet.NewReserve(max(reserveSize/e.options.Queues, leastReserve))}
+	r := &receiver{endpoint: e, socket: s, limit: longBatch, reserve: vnet.NewReserve(max(reserveSize/e.options.Queues, leastReserve))}
 	for i := range r.slots {
 		r.slots[i].views.Reserve = r.reserve
 	}
@@ -67,11 +75,8 @@ func (r *receiver) run(wg *sync.WaitGroup) {
 	defer r.release()
 	yields := 0
 	for !r.socket.ending.Load() {
-		for i := range r.filled {
-			r.slots[i].prepare(&r.messages[i])
-		}
-		r.filled = 0
-		n, errno := receiveMessages(r.socket.fd, r.messages[:])
+		r.prepare()
+		n, errno := receiveMessages(r.socket.fd, r.messages[:r.limit])
 		switch errno {
 		case 0:
 			r.filled, yields = n, 0
@@ -91,6 +96,17 @@ func (r *receiver) run(wg *sync.WaitGroup) {
 			r.endpoint.monitor.Wake()
 			r.wait(&errorPause)
 		}
+	}
+}
+
+// prepare makes the slots ready for a batch.
+func (r *receiver) prepare() {
+	for i := range r.filled {
+		r.slots[i].prepare(&r.messages[i])
+	}
+	r.filled = 0
+	for ; r.ready < r.limit; r.ready++ {
+		r.slots[r.ready].prepare(&r.messages[r.ready])
 	}
 }
 
@@ -138,6 +154,12 @@ func (r *receiver) dispatch(n int) {
 	if r.list.Len() > 0 {
 		to.list.DeliverList(r.list)
 		r.list.Reset()
+	}
+	switch {
+	case c.bytes > longFrame*c.packets:
+		r.limit = longBatch
+	case n == r.limit:
+		r.limit = receiveBatch
 	}
 	r.endpoint.stats.rx.add(c)
 }

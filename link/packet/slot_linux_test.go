@@ -9,6 +9,7 @@ import (
 	"bondstack/link/internal/vnet"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // fill writes what a kernel would have received into a slot.
@@ -145,5 +146,41 @@ func TestAuxiliaryTag(t *testing.T) {
 				t.Errorf("auxiliaryTag of %d bytes = %+v, true, want false", short, got)
 			}
 		}
+	}
+}
+
+// listRecorder keeps how many frames came together.
+type listRecorder struct {
+	stack.NetworkDispatcher
+	lists []int
+}
+
+func (l *listRecorder) DeliverList(list stack.PacketBufferList) {
+	l.lists = append(l.lists, list.Len())
+}
+
+// Frames of a batch are delivered together. A batch that is full of short ones
+// makes the next one longer, and long frames make it short again.
+func TestBatches(t *testing.T) {
+	r := newTestReceiver()
+	defer r.release()
+	to := &listRecorder{}
+	r.endpoint.attached.Store(newAttachment(to))
+	for _, c := range []struct{ frames, size, limit int }{
+		{longBatch - 1, 100, longBatch},
+		{longBatch, 100, receiveBatch},
+		{3, 100, receiveBatch},
+		{3, 10000, longBatch},
+		{longBatch, 10000, longBatch},
+	} {
+		for i := range c.frames {
+			r.slots[i].fill(&r.messages[i], vnet.Header{}, etherFrame(kernel.Broadcast, testProtocol, make([]byte, c.size)))
+		}
+		r.filled = c.frames
+		r.dispatch(c.frames)
+		if r.limit != c.limit || to.lists[len(to.lists)-1] != c.frames {
+			t.Errorf("%d frames of %d bytes came as %d, the next batch has %d, want %d", c.frames, c.size, to.lists[len(to.lists)-1], r.limit, c.limit)
+		}
+		r.prepare()
 	}
 }
