@@ -29,6 +29,8 @@ Slaves of kind user need no rights and no interface: they lead to a network in
 memory that passes connections on by ordinary sockets of the host. --slave user:
 gives them the names user0, user1 and so on. Settings for all of them follow the
 first: --slave user:,loopback=on (gateway=IP, gateway6=IP, dns=IP[:PORT], mtu=N).
+--slave fd:N, named fdN, is a descriptor that a helper passed: a packet socket, a TAP
+device, or a unix socket that carries a frame a message.
 
 Addresses are given, or come by DHCP (--address dhcp) and from router
 advertisements (--address auto), with their routes and name servers; both are asked
