@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
@@ -76,7 +77,7 @@ type segment struct {
 
 // look says what a frame is.
 func look(pkt *stack.PacketBuffer) (s segment, k kind) {
-	s = segment{pkt: pkt, head: firstPiece(pkt)}
+	s = segment{pkt: pkt, head: kernel.FirstPiece(pkt)}
 	s.net = header.EthernetMinimumSize
 	for range maxTags + 1 {
 		if len(s.head) < s.net {
@@ -94,18 +95,6 @@ func look(pkt *stack.PacketBuffer) (s segment, k kind) {
 		}
 	}
 	return s, unknown
-}
-
-// firstPiece returns the bytes of a frame's first piece.
-func firstPiece(pkt *stack.PacketBuffer) []byte {
-	views, skip := pkt.AsViewList()
-	for v := views.Front(); v != nil; v = v.Next() {
-		if skip < v.Size() {
-			return v.AsSlice()[skip:]
-		}
-		skip -= v.Size()
-	}
-	return nil
 }
 
 func (s *segment) lookIPv4() kind {

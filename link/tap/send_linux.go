@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 
 	"golang.org/x/sys/unix"
@@ -159,14 +160,7 @@ func flowOf(pkt *stack.PacketBuffer) uint32 {
 	if pkt.Hash != 0 {
 		return pkt.Hash
 	}
-	views, skip := pkt.AsViewList()
-	for v := views.Front(); v != nil; v = v.Next() {
-		if b := v.AsSlice(); skip < len(b) {
-			return flowOfBytes(b[skip:])
-		}
-		skip -= v.Size()
-	}
-	return 0
+	return flowOfBytes(kernel.FirstPiece(pkt))
 }
 
 // flowOfBytes is flowOf for the first bytes of a frame: IP addresses, and the

@@ -32,3 +32,16 @@ func ParseEthernet(pkt *stack.PacketBuffer) bool {
 	}
 	return ok
 }
+
+// FirstPiece returns what of a packet is in one piece, from its first byte on. It
+// is nil for an empty packet.
+func FirstPiece(pkt *stack.PacketBuffer) []byte {
+	views, skip := pkt.AsViewList()
+	for v := views.Front(); v != nil; v = v.Next() {
+		if skip < v.Size() {
+			return v.AsSlice()[skip:]
+		}
+		skip -= v.Size()
+	}
+	return nil
+}

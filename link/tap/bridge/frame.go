@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"bondstack/link"
+	"bondstack/link/internal/kernel"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
@@ -16,18 +17,6 @@ const wholeMSS = 1<<16 - 1
 
 // tagSize is the size in bytes of a VLAN tag.
 const tagSize = 4
-
-// firstBytes returns the bytes of a frame's first piece.
-func firstBytes(pkt *stack.PacketBuffer) []byte {
-	views, skip := pkt.AsViewList()
-	for v := views.Front(); v != nil; v = v.Next() {
-		if skip < v.Size() {
-			return v.AsSlice()[skip:]
-		}
-		skip -= v.Size()
-	}
-	return nil
-}
 
 // payload returns the EtherType of a frame behind its tags, where that ends, and
 // the tags. It is zero where the frame is cut off before.
@@ -48,7 +37,7 @@ func payload(frame []byte) (protocol tcpip.NetworkProtocolNumber, at int) {
 // of them.
 func layOut(pkt *stack.PacketBuffer) bool {
 	gso := &pkt.GSOOptions
-	frame := firstBytes(pkt)
+	frame := kernel.FirstPiece(pkt)
 	protocol, at := payload(frame)
 	tcp := header.EthernetMinimumSize + int(gso.L3HdrLen)
 	typ := stack.GSOTCPv4

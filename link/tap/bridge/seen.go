@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"bondstack/link/internal/kernel"
+
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -93,7 +95,7 @@ func (t *seenTable) list() []sighting {
 // look has f told of the address that a frame's sender speaks from, if it is a
 // frame by which hosts tell each other where they are.
 func (b *Bridge) look(pkt *stack.PacketBuffer, f func(sighting)) {
-	frame := firstBytes(pkt)
+	frame := kernel.FirstPiece(pkt)
 	if len(frame) < header.EthernetMinimumSize || !mayTell(frame) {
 		return
 	}
