@@ -116,8 +116,9 @@ func (seg *segment) parseTCP(head []byte, at, total int) bool {
 	return seg.pure || seg.reset || seg.end != seg.seq
 }
 
-// front returns the first bytes of a packet's data: as they lie where that is in
-// one piece, else copied. PullUp would change a packet that others share.
+// front returns the first bytes of a packet's data: as they lie where the headers
+// are in one piece, else copied. PullUp would change a packet that others share,
+// and bytes of payload are in memory that nobody has fetched yet.
 func front(pkt *stack.PacketBuffer, into []byte) []byte {
 	views, skip := pkt.AsViewList()
 	skip += pkt.HeaderSize()
@@ -130,10 +131,22 @@ func front(pkt *stack.PacketBuffer, into []byte) []byte {
 		}
 		part = part[skip:]
 		skip = 0
-		if n == 0 && (len(part) >= len(into) || v.Next() == nil) {
+		if n == 0 && (len(part) >= len(into) || v.Next() == nil || holdsHeaders(part, pkt.NetworkProtocolNumber)) {
 			return part[:min(len(part), len(into))]
 		}
 		n += copy(into[n:], part)
 	}
 	return into[:n]
+}
+
+// holdsHeaders reports whether bytes hold all that is looked at of a packet
+// without a tag.
+func holdsHeaders(b []byte, proto tcpip.NetworkProtocolNumber) bool {
+	switch proto {
+	case header.IPv4ProtocolNumber:
+		return len(b) > 0 && len(b) >= int(header.IPv4(b).HeaderLength())+header.TCPMinimumSize
+	case header.IPv6ProtocolNumber:
+		return len(b) >= header.IPv6MinimumSize+header.TCPMinimumSize
+	}
+	return false
 }
