@@ -106,6 +106,12 @@ type host struct {
 // newHost makes a netstack on an endpoint, closed when the test ends.
 func newHost(t testing.TB, ep stack.LinkEndpoint) *host {
 	t.Helper()
+	return newHostWith(t, ep, stack.NICOptions{})
+}
+
+// newHostWith is newHost with options of the NIC.
+func newHostWith(t testing.TB, ep stack.LinkEndpoint, o stack.NICOptions) *host {
+	t.Helper()
 	s := stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{arp.NewProtocol, ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
@@ -116,7 +122,7 @@ func newHost(t testing.TB, ep stack.LinkEndpoint) *host {
 	s.SetTransportProtocolOption(tcp.ProtocolNumber, &send)
 	receive := tcpip.TCPReceiveBufferSizeRangeOption{Min: 4096, Default: 4 << 20, Max: 8 << 20}
 	s.SetTransportProtocolOption(tcp.ProtocolNumber, &receive)
-	if err := s.CreateNIC(1, ep); err != nil {
+	if err := s.CreateNICWithOptions(1, ep, o); err != nil {
 		t.Fatalf("CreateNIC: %s", err)
 	}
 	t.Cleanup(func() {

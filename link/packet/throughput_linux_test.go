@@ -10,14 +10,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // BenchmarkThroughput moves bytes between a netstack on veth0 and the kernel's
-// TCP on veth1, in turns over fdbased, this package's endpoint and that with
-// Options.Exclusive, and prints the median rates, their ratios to fdbased's, and
+// TCP on veth1, in turns over fdbased, this package's endpoint, that with
+// Options.Exclusive and that behind netstack's fifo queue, and prints the median rates, their ratios to fdbased's, and
 // the processor time that a gigabyte took, the peer's kernel included: other
-// work on the machine changes that less. Each turn moves 64 MiB a stream.
+// work on the machine changes that less. Each turn moves 64 MiB a stream, some 25
+// ms: below 20 turns (-benchtime 20x) the ratios are chance.
 func BenchmarkThroughput(b *testing.B) {
 	for _, direction := range []string{"send", "receive"} {
 		for _, streams := range []int{1, 4} {
@@ -32,9 +34,13 @@ func BenchmarkThroughput(b *testing.B) {
 func compare(b *testing.B, send bool, streams int) {
 	const each = 64 << 20
 	kinds := []*track{
-		newTrack(b, "fdbased", streams, func(p *pair) stack.LinkEndpoint { return p.openFdbased(Options{}) }),
-		newTrack(b, "packet", streams, func(p *pair) stack.LinkEndpoint { return p.open(Options{}) }),
-		newTrack(b, "exclusive", streams, func(p *pair) stack.LinkEndpoint { return p.open(Options{Exclusive: true}) }),
+		newTrack(b, "fdbased", streams, func(p *pair) *host { return newHost(b, p.openFdbased(Options{})) }),
+		newTrack(b, "packet", streams, func(p *pair) *host { return newHost(b, p.open(Options{})) }),
+		newTrack(b, "exclusive", streams, func(p *pair) *host { return newHost(b, p.open(Options{Exclusive: true})) }),
+		newTrack(b, "queued", streams, func(p *pair) *host {
+			ep := p.open(Options{})
+			return newHostWith(b, ep, stack.NICOptions{QDisc: fifo.New(ep, 1, 1024)})
+		}),
 	}
 	for _, k := range kinds {
 		k.turn(send, 8<<20) // windows open
@@ -73,9 +79,9 @@ type track struct {
 }
 
 // newTrack connects a stack on an endpoint of a kind with the peer's kernel.
-func newTrack(b testing.TB, name string, streams int, open func(*pair) stack.LinkEndpoint) *track {
+func newTrack(b testing.TB, name string, streams int, open func(*pair) *host) *track {
 	p := newPair(b)
-	h := newHost(b, open(p))
+	h := open(p)
 	l := p.listenPeer(peerV4)
 	useCubic(b, l)
 	k := &track{b: b, name: name}
