@@ -11,6 +11,7 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/link/qdisc/fifo"
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 
 	"bondstack/link"
@@ -117,10 +118,24 @@ func (h *Host) know(i *Interface) error {
 	return nil
 }
 
+// makeNIC makes the interface's NIC, disabled, with a queue of some packets before
+// the link. NICs close their queues.
+func (i *Interface) makeNIC(queue int) tcpip.Error {
+	o := netstack.NICOptions{Name: i.name, Disabled: true}
+	if queue > 0 {
+		o.QDisc = fifo.New(i.link, 1, queue)
+	}
+	err := i.host.stack.CreateNICWithOptions(i.id, i.link, o)
+	if err != nil && o.QDisc != nil {
+		o.QDisc.Close()
+	}
+	return err
+}
+
 // configure makes the interface in the host's netstack, with what the options ask
 // for.
 func (i *Interface) configure(o HostOptions) error {
-	if err := i.host.stack.CreateNICWithOptions(i.id, i.link, netstack.NICOptions{Name: i.name, Disabled: true}); err != nil {
+	if err := i.makeNIC(o.TransmitQueue); err != nil {
 		return fmt.Errorf("stack: making interface %s: %s", i.name, err)
 	}
 	if o.SLAAC {

@@ -38,15 +38,16 @@ const (
 
 // The limits of HostOptions.
 const (
-	maxHostName   = 255     // an option of DHCP
-	maxName       = 15      // IFNAMSIZ less the final zero, as in Linux
-	maxBacklog    = 1 << 16 // a count of half-open connections, each with memory of its own
-	maxBuffer     = 1 << 30 // the greatest window that TCP can scale to (RFC 7323, section 2.3)
-	minBuffer     = 4 << 10 // gVisor's least
-	maxDAD        = 255
-	minIPv6MTU    = 1280 // RFC 8200, section 5
-	minIPv4MTU    = 68   // RFC 791, section 3.2
-	minDADTimeout = time.Millisecond
+	maxHostName      = 255 // an option of DHCP
+	maxName          = 15  // IFNAMSIZ less the final zero, as in Linux
+	maxTransmitQueue = 1 << 16
+	maxBacklog       = 1 << 16 // a count of half-open connections, each with memory of its own
+	maxBuffer        = 1 << 30 // the greatest window that TCP can scale to (RFC 7323, section 2.3)
+	minBuffer        = 4 << 10 // gVisor's least
+	maxDAD           = 255
+	minIPv6MTU       = 1280 // RFC 8200, section 5
+	minIPv4MTU       = 68   // RFC 791, section 3.2
+	minDADTimeout    = time.Millisecond
 )
 
 // BufferSize is the size in bytes of a TCP connection's send or receive buffer.
@@ -111,6 +112,14 @@ type HostOptions struct {
 	// Backlog is how many connections a listener holds that Accept has not
 	// yet taken, 1 to 65536. Default 4096.
 	Backlog int
+
+	// TransmitQueue is how many packets wait at most, up to 65536, for a goroutine
+	// of the interface's own that hands them to the link, several at once where
+	// it is behind. TCP then goes on while the kernel sends, which takes less of
+	// the processors on links of the kernel. What there is no room for is dropped,
+	// and counted in the NIC's statistics; so the queue should hold the windows
+	// of its connections. Default 0: there is no queue.
+	TransmitQueue int
 
 	// SendBuffer and ReceiveBuffer are the sizes of TCP's buffers, from 4 KiB
 	// to 1 GiB. Default DefaultSendBuffer and DefaultReceiveBuffer.
@@ -195,6 +204,7 @@ func (o HostOptions) Validate() error {
 	}
 	check("HostName", checkRange(len(o.HostName), 0, maxHostName))
 	check("Backlog", checkRange(o.Backlog, 1, maxBacklog))
+	check("TransmitQueue", checkRange(o.TransmitQueue, 0, maxTransmitQueue))
 	check("SendBuffer", o.SendBuffer.validate())
 	check("ReceiveBuffer", o.ReceiveBuffer.validate())
 	if o.CongestionControl != "reno" && o.CongestionControl != "cubic" {

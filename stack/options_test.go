@@ -60,6 +60,7 @@ func TestValidate(t *testing.T) {
 		{"route versions", stack.HostOptions{Addresses: ours, Routes: []stack.Route{{Destination: prefix("10.0.0.0/8"), Gateway: addr("fd00::2")}}}, []string{"Routes[0]", "different IP versions"}},
 		{"route gateway", stack.HostOptions{Routes: []stack.Route{{Destination: prefix("10.0.0.0/8"), Gateway: addr("10.0.0.2")}}}, []string{"Routes[0]", "10.0.0.2"}},
 		{"backlog", stack.HostOptions{Backlog: -1}, []string{"Backlog", "-1", "1 to 65536"}},
+		{"transmit queue", stack.HostOptions{TransmitQueue: 65537}, []string{"TransmitQueue", "65537", "0 to 65536"}},
 		{"send buffer", stack.HostOptions{SendBuffer: stack.BufferSize{Min: 10}}, []string{"SendBuffer", "min 10", "4096"}},
 		{"receive buffer", stack.HostOptions{ReceiveBuffer: stack.BufferSize{Default: 1 << 20, Max: 1 << 19}}, []string{"ReceiveBuffer", "max 524288"}},
 		{"huge buffer", stack.HostOptions{ReceiveBuffer: stack.BufferSize{Max: 1<<30 + 1}}, []string{"ReceiveBuffer", "1073741824"}},

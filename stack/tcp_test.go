@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -13,9 +14,12 @@ import (
 )
 
 func TestTCPEcho(t *testing.T) {
-	for _, address := range []string{"10.0.0.2:80", "[fd00::2]:80"} {
-		t.Run(address, func(t *testing.T) {
-			a, b := newPair(t)
+	for _, tt := range []struct {
+		address string
+		queue   int
+	}{{"10.0.0.2:80", 0}, {"[fd00::2]:80", 0}, {"10.0.0.2:80", 1024}} {
+		t.Run(fmt.Sprintf("%s/%d", tt.address, tt.queue), func(t *testing.T) {
+			a, b := newPair(t, func(o *stack.HostOptions) { o.TransmitQueue = tt.queue })
 			l, err := b.Listen("tcp", ":80")
 			if err != nil {
 				t.Fatal(err)
@@ -28,7 +32,7 @@ func TestTCPEcho(t *testing.T) {
 				io.Copy(c, c)
 				c.Close()
 			}()
-			c, err := a.Dial("tcp", address)
+			c, err := a.Dial("tcp", tt.address)
 			if err != nil {
 				t.Fatal(err)
 			}

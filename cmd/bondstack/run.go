@@ -102,6 +102,7 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	gateways := fs.StringArray("gateway", nil, "a router, `IP`; one for each of IPv4 and IPv6")
 	dns := fs.StringArray("dns", nil, "a name server, `IP`; may be given again")
 	search := fs.StringArray("search", nil, "a `DOMAIN` in which names are looked up; may be given again")
+	fs.IntVar(&s.host.TransmitQueue, "tx-queue", 0, "have up to `N` packets wait for a goroutine that sends several at once (default 0: none waits)")
 	fs.StringVar(&s.host.HostName, "host-name", "", "the `NAME` that DHCP servers are told (default nothing)")
 	vlans := fs.StringArray("vlan", nil, "a VLAN device of the stack, `[802.1ad:]ID[@PRIORITY][/...][=CIDR,...]`; may be given again")
 	serve := fs.StringArray("serve", nil, "a service, `KIND:PORT[=DIR]`; may be given again")
