@@ -168,6 +168,7 @@ type opened struct {
 	bond    *bonding.Bond
 	joiner  *joiner
 	control *controlSocket
+	state   *runState // what is told, once all of it is there
 }
 
 // open makes the bond. What it returns without an error has to be closed.

@@ -78,10 +78,7 @@ func readConfig(path string) (*config.File, config.Faults, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, faults := config.Parse(text)
-	if len(faults) == 0 {
-		faults = f.Check(fileChecks)
-	}
+	f, faults := config.Read(text, fileChecks)
 	return f, faults, nil
 }
 

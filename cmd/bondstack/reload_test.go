@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +29,8 @@ type fromFile struct {
 	reload chan os.Signal
 }
 
-// runText runs a configuration file on the network's devices, and waits until it
-// answers on its first socket. SOCKET in the text stands for that.
+// runText runs a configuration file on the network's devices, and waits until all of
+// it runs. SOCKET in the text stands for the first control socket.
 func runText(t *testing.T, n *network, text string) *fromFile {
 	t.Helper()
 	linktest.CheckGoroutines(t)
@@ -54,14 +56,13 @@ func runText(t *testing.T, n *network, text string) *fromFile {
 			t.Logf("log of the program:\n%s", &r.log)
 		}
 	})
-	eventually(t, "the program answers", func() bool {
+	eventually(t, "the program is ready", func() bool {
 		select {
 		case <-r.ended:
 			t.Fatalf("run() = %v", r.err)
 		default:
 		}
-		_, err := askStatus(r.socket)
-		return err == nil
+		return strings.Contains(r.log.String(), "msg=ready")
 	})
 	return r
 }
@@ -183,7 +184,6 @@ func TestReloadRefused(t *testing.T) {
 	n := newNetwork(t, "eth0", "eth1", "eth2", "eth3")
 	second := "- {name: bond1, mode: 1, slaves: [eth3], addresses: [10.0.0.5/24], serve: [\"echo:7\"], control: SOCKET2}\n"
 	r := runText(t, n, firstFile+second)
-	before := r.status()
 	changed := strings.NewReplacer("miimon: 100", "miimon: 30", "[eth0, eth1]", "[eth0, eth2]", `["echo:7"]`, `["discard:9"]`, "10.0.0.2/24]", "10.0.0.2/24, 10.0.0.9/24]").Replace(firstFile)
 	for _, tt := range []struct {
 		what, text string
@@ -202,7 +202,7 @@ func TestReloadRefused(t *testing.T) {
 			}
 		}
 		st := r.status()
-		if st.MIIMonMs != 100 || !slices.Equal(st.Addresses, before.Addresses) || !st.up("eth0", "eth1") {
+		if st.MIIMonMs != 100 || slices.ContainsFunc(st.Addresses, func(a hostAddress) bool { return a.Prefix == netip.MustParsePrefix("10.0.0.9/24") }) || !st.up("eth0", "eth1") {
 			t.Fatalf("%s: status %+v", tt.what, st)
 		}
 		n.dial("10.0.0.2:7")
@@ -215,21 +215,50 @@ func TestReloadRefused(t *testing.T) {
 	eventually(t, "the log tells that there is no file", func() bool { return strings.Contains(r.log.String(), "the file cannot be read") })
 }
 
-// Bonds come and go with the file.
+// Bonds come and go with the file, and the metrics are of those that there are.
 func TestReloadBonds(t *testing.T) {
 	n := newNetwork(t, "eth0", "eth1", "eth2", "eth3")
-	r := runText(t, n, firstFile)
+	first := "metrics: 127.0.0.1:0\n" + firstFile
+	r := runText(t, n, first)
+	address := regexp.MustCompile(`serving metrics.* address=(\S+)\n`).FindStringSubmatch(r.log.String())
+	if address == nil {
+		t.Fatal("the log does not tell where the metrics are")
+	}
+	active := func() string {
+		t.Helper()
+		transport := &http.Transport{DisableKeepAlives: true}
+		resp, err := (&http.Client{Transport: transport, Timeout: patience}).Get("http://" + address[1] + "/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(regexp.MustCompile(`node_bonding_active{.*`).FindAllString(string(body), -1), "\n")
+	}
+	const one, two = `node_bonding_active{master="bond0"} 2`, `node_bonding_active{master="bond1"} 1`
+	if got := active(); got != one {
+		t.Errorf("metrics of one bond:\n%s", got)
+	}
 	second := "- {name: bond1, mode: 1, slaves: [eth3], addresses: [10.0.0.5/24], serve: [\"echo:7\"], control: SOCKET2}\n"
-	r.again(firstFile + second)
+	r.again(first + second)
 	if st, err := askStatus(r.socket + "2"); err != nil || st.Name != "bond1" || !st.up("eth3") {
 		t.Errorf("the new bond: %+v, %v", st, err)
 	}
 	n.dial("10.0.0.5:7")
-	r.again(firstFile)
+	if got := active(); got != one+"\n"+two {
+		t.Errorf("metrics of two bonds:\n%s", got)
+	}
+	r.again(first)
 	if _, err := os.Stat(r.socket + "2"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket of the bond that went: %v", err)
 	}
 	n.dial("10.0.0.2:7")
+	if got := active(); got != one {
+		t.Errorf("metrics after that:\n%s", got)
+	}
 }
 
 // While a change waits for its confirmation there is no reload; and clients at

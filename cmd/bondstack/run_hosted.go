@@ -90,11 +90,11 @@ func (r *hosted) start(kinds map[string]openFunc) (err error) {
 			return err
 		}
 	}
-	state := &runState{bond: r.bond, joiner: r.joiner, host: r.host, relay: r.relay}
-	if r.hide, err = s.seeing.show(state, r.log); err != nil {
+	r.state = &runState{bond: r.bond, joiner: r.joiner, host: r.host, relay: r.relay}
+	if r.hide, err = s.seeing.show(r.state, r.log); err != nil {
 		return err
 	}
-	r.control.serve(state)
+	r.control.serve(r.state)
 	r.log.Info("running", "bond", r.bond.Name(), "mode", r.bond.Mode(), "addresses", s.host.Addresses, "control", s.control, "stack", r.host.Settings().String())
 	return nil
 }

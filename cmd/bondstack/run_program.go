@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"bondstack/bonding/metrics"
 	"bondstack/cmd/bondstack/config"
@@ -26,6 +27,7 @@ type program struct {
 	members []*member // in the order of the file
 	bonds   *metrics.Collector
 	ended   chan *member
+	first   atomic.Pointer[runState] // of the first member, for its page
 }
 
 // member is a bond of a program.
@@ -49,6 +51,13 @@ func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
 		}
 		p.members = append(p.members, m)
 	}
+	p.first.Store(p.members[0].core().state)
+	hide, err := p.show()
+	if err != nil {
+		return err
+	}
+	defer hide()
+	p.log.Info("ready", "file", p.path, "bonds", len(p.members))
 	p.notify(systemd.Ready)
 	defer p.notify(systemd.Stopping)
 	for {
@@ -65,6 +74,23 @@ func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
 			p.notify(systemd.Ready)
 		}
 	}
+}
+
+// show begins to serve what the file wants shown.
+func (p *program) show() (hide func(), err error) {
+	s := seeing{bonds: p.bonds}
+	for _, l := range []struct {
+		text string
+		to   *readonly.Listener
+	}{{p.file.Metrics, &s.metrics}, {p.file.Web, &s.web}} {
+		if l.text == "" {
+			continue
+		}
+		if *l.to, err = readonly.ParseListen(l.text); err != nil {
+			return nil, err
+		}
+	}
+	return s.serve(p.first.Load, p.log)
 }
 
 func (p *program) notify(state string) {
@@ -85,10 +111,6 @@ func (p *program) start(ctx context.Context, i int, f *config.File) (*member, er
 		base.control = p.control
 	}
 	base.seeing.bonds = p.bonds
-	if i == 0 {
-		base.seeing.metrics, _ = readonly.ParseListen(f.Metrics) // the form was checked
-		base.seeing.web, _ = readonly.ParseListen(f.Web)
-	}
 	r, err := s.start(ctx, p.log, p.kinds)
 	if err != nil {
 		return nil, err

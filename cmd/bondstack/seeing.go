@@ -44,9 +44,24 @@ func (s *seeing) define(fs *pflag.FlagSet) (read func(*faults)) {
 	}
 }
 
-// show begins to serve what is wanted. Who calls it ends that before what r has
-// is closed.
+// show has the bond among those of the metrics, and begins to serve what is wanted.
+// Who calls it ends that before what r has is closed.
 func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
+	if s.bonds == nil {
+		s.bonds = metrics.New()
+	}
+	s.bonds.Add(r.bond, r.tcp())
+	hide, err := s.serve(func() *runState { return r }, log)
+	if err != nil {
+		s.bonds.Remove(r.bond)
+		return nil, err
+	}
+	return func() { hide(); s.bonds.Remove(r.bond) }, nil
+}
+
+// serve begins to serve what is wanted: the metrics of all bonds, and a page of the
+// one that first returns.
+func (s *seeing) serve(first func() *runState, log *slog.Logger) (end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, f := range ends {
@@ -62,19 +77,14 @@ func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
 			err = fmt.Errorf("--%s %w", flag, err)
 			return
 		}
-		log.Info("serving "+flag, "bond", r.bond.Name(), "address", server.Addr().String())
+		log.Info("serving "+flag, "bond", first().bond.Name(), "address", server.Addr().String())
 		ends = append([]func(){server.Close}, ends...)
 	}
-	if s.bonds == nil {
-		s.bonds = metrics.New()
-	}
-	s.bonds.Add(r.bond, r.tcp())
-	ends = append(ends, func() { s.bonds.Remove(r.bond) })
 	if !s.metrics.IsZero() {
 		serve("metrics", s.metrics, metricsHandler(s.bonds), readonly.Options{AnyName: true, Logger: log})
 	}
 	if !s.web.IsZero() {
-		page := web.New(func() (any, *bonding.Status) { st := r.status(); return st, &st.Status })
+		page := web.New(func() (any, *bonding.Status) { st := first().status(); return st, &st.Status })
 		ends = append(ends, page.Close)
 		serve("web", s.web, page, readonly.Options{Logger: log})
 	}

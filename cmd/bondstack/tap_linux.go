@@ -105,14 +105,14 @@ func (k *kernelBond) close() {
 
 // serve begins to answer, where there is a control socket.
 func (k *kernelBond) serve(s *tapSettings, log *slog.Logger) (err error) {
-	state := &runState{bond: k.bond, joiner: k.joiner, device: func() (deviceStatus, []hostAddress) {
+	k.state = &runState{bond: k.bond, joiner: k.joiner, device: func() (deviceStatus, []hostAddress) {
 		return deviceStatus{s.name, s.netns, s.queues, k.device.Stats(), k.bridge.Stats()}, deviceAddresses(k.device)
 	}}
-	if k.hide, err = s.seeing.show(state, log); err != nil {
+	if k.hide, err = s.seeing.show(k.state, log); err != nil {
 		return err
 	}
 	if k.control != nil {
-		k.control.serve(state)
+		k.control.serve(k.state)
 	}
 	return nil
 }

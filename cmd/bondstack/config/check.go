@@ -22,6 +22,34 @@ type Checks struct {
 	Slave            func(Slave) error
 }
 
+// Read is Parse and Check: all faults of a file at once. Of what could not be read
+// no more is told than that.
+func Read(data []byte, c Checks) (*File, Faults) {
+	f, faults := Parse(data)
+	if f == nil {
+		return nil, faults
+	}
+	form := faults
+	for _, fault := range f.Check(c) {
+		if !slices.ContainsFunc(form, func(of Fault) bool { return follows(fault, of) }) {
+			faults = append(faults, fault)
+		}
+	}
+	faults.sort()
+	return f, faults
+}
+
+// follows reports whether a fault of meaning may come of one of form: of the same
+// value, of what is in it or holds it, or of what depends on the mode.
+func follows(f, form Fault) bool {
+	inside := func(a, b string) bool {
+		return len(a) == len(b) && a == b || strings.HasPrefix(a, b+".") || strings.HasPrefix(a, b+"[")
+	}
+	bond, isMode := strings.CutSuffix(form.Key, ".mode")
+	return f.Line == form.Line && f.Column == form.Column || inside(f.Key, form.Key) || inside(form.Key, f.Key) ||
+		isMode && (inside(f.Key, bond+".options") || inside(f.Key, bond+".slaves"))
+}
+
 // Check finds every fault that the form does not show: what a bond refuses of its
 // options and mode, a stack of its addresses and routes; names that are taken
 // twice; keys that have no meaning beside others. It does what the start does, but
@@ -33,13 +61,6 @@ func (f *File) Check(c Checks) Faults {
 	}
 	ck.unique("metrics", "the listener", f.Metrics)
 	ck.unique("web", "the listener", f.Web)
-	if len(f.Bonds) > 1 {
-		for _, l := range [...]struct{ key, value string }{{"metrics", f.Metrics}, {"web", f.Web}} {
-			if l.value != "" {
-				ck.warn(l.key, "%s shows the first bond alone, %s", shorten(l.value), f.Bonds[0].Name)
-			}
-		}
-	}
 	ck.faults.sort()
 	return ck.faults
 }
@@ -103,7 +124,7 @@ func (c *checker) slaves(key string, b *Bond) []string {
 		s := &b.Slaves[i]
 		at := fmt.Sprintf("%s[%d]", key, i)
 		names = append(names, s.Name)
-		if s.KindOrDefault() == "user" || s.KindOrDefault() == "fd" {
+		if s.Kind == "user" { // no interface
 			c.unique(at, "in "+b.Name+" the slave", s.Name)
 		} else {
 			c.unique(at, "the slave", s.Name)

@@ -28,8 +28,8 @@ func TestCheckFaults(t *testing.T) {
 		Service: func(text string) error { return fmt.Errorf("no service %s", text) },
 		Forward: func(text string) error { return fmt.Errorf("no forward %s", text) },
 		Slave: func(s Slave) error {
-			if s.Kind == "fd" {
-				return errors.New("kind fd is not available yet")
+			if s.Kind == "user" {
+				return errors.New("kind user is not available")
 			}
 			return nil
 		},
@@ -48,8 +48,8 @@ func TestCheckFaults(t *testing.T) {
 		{bond("  mode: 1\n  options: {primary: eth9, active_slave: eth8}\n"), []string{`7:22: bonds[0].options.primary: "eth9" is no slave; the slaves are eth0, eth1`, `active_slave: "eth8" is no slave`}},
 		{bond("  mode: 2\n  options: {active_slave: eth0}\n"), []string{`"eth0": not in this mode`}},
 		{bond("  mode: 1\n  options: {xmit_hash_policy: layer3+4}\n"), []string{`7:31: warning: bonds[0].options.xmit_hash_policy: "layer3+4" does nothing in mode active-backup; it is for balance-xor, 802.3ad, balance-tlb`}},
-		{"version: 1\nbonds:\n- name: b\n  mode: 1\n  addresses: [10.0.0.2/24]\n  slaves:\n  - {name: a, queue_id: 3, actor_port_prio: 4, weight: 5}\n  - {name: b, queue_id: 3, kind: fd}\n  - a\n", []string{
-			"7:45: bonds[0].slaves[0].actor_port_prio: 4 is for mode 802.3ad", "7:56: warning: bonds[0].slaves[0].weight: 5 does nothing", "8:5: bonds[0].slaves[1]: kind fd is not available yet",
+		{"version: 1\nbonds:\n- name: b\n  mode: 1\n  addresses: [10.0.0.2/24]\n  slaves:\n  - {name: a, queue_id: 3, actor_port_prio: 4, weight: 5}\n  - {name: b, queue_id: 3, kind: user}\n  - a\n", []string{
+			"7:45: bonds[0].slaves[0].actor_port_prio: 4 is for mode 802.3ad", "7:56: warning: bonds[0].slaves[0].weight: 5 does nothing", "8:5: bonds[0].slaves[1]: kind user is not available",
 			"8:25: bonds[0].slaves[1].queue_id: 3 is that of a already", `9:5: bonds[0].slaves[2]: the slave "a" is that of bonds[0].slaves[0] already`}},
 		{bond("  mode: 2\n- name: b\n  mode: 2\n  slaves: [{name: eth1, prio: 7}]\n  addresses: [10.1.0.2/24]\n"), []string{
 			`7:9: bonds[1].name: the name "b" is that of bonds[0].name already`, `9:12: bonds[1].slaves[0]: the slave "eth1" is that of bonds[0].slaves[1] already`, `9:31: warning: bonds[1].slaves[0].prio: 7 does nothing in mode balance-xor`}},
@@ -95,6 +95,32 @@ func lines(faults Faults) string {
 		b.WriteString(f.Error() + "\n")
 	}
 	return b.String()
+}
+
+// Faults of form do not hide those of meaning, nor show up as such again.
+func TestReadFindsAll(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{"version: 1\nspeed: 1\nbonds:\n- {name: b, mode: 1, options: {primary: eth9}, slaves: [a], addresses: [10.0.0.2]}\n", []string{
+			"2:1: speed: there is no such key", "4:41: bonds[0].options.primary: \"eth9\" is no slave", "4:73: bonds[0].addresses[0]: \"10.0.0.2\" is none"}},
+		{"version: 1\nbonds:\n- {name: b, mode: 9, options: {lacp_rate: fast}, slaves: [{name: a, prio: 3}], addresses: 3}\n", []string{
+			"3:19: bonds[0].mode: a whole number", "3:91: bonds[0].addresses: a whole number"}},
+		{"version: 1\nbonds:\n- {name: b, mode: 1, slaves: [{prio: 3}, {kind: xdp}], addresses: [10.0.0.2/24]}\n", []string{
+			"bonds[0].slaves[0].name: the key is missing", "bonds[0].slaves[1].name: the key is missing"}},
+	} {
+		_, faults := Read([]byte(tt.text), Checks{})
+		if len(faults) != len(tt.want) {
+			t.Errorf("%s\nhas %d faults, want %d:\n%s", tt.text, len(faults), len(tt.want), lines(faults))
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.Contains(faults[i].Error(), want) {
+				t.Errorf("fault %q, want %q", faults[i].Error(), want)
+			}
+		}
+	}
 }
 
 // Routes are in the order of their metrics, one to a network.

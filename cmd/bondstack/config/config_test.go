@@ -120,7 +120,7 @@ func TestParseFaults(t *testing.T) {
 		{"version: 1\nbonds:\n- name: b:c\n  mode: 7\n  slaves:\n  - a b\n  - {name: eth1, prio: x}\n  - {kind: wire}\n", []string{
 			`3:9: bonds[0].name: "b:c" has a slash, a colon`, `4:9: bonds[0].mode: a whole number ("7") is given; allowed is one of balance-rr (0)`,
 			`6:5: bonds[0].slaves[0]: "a b" has`, `7:24: bonds[0].slaves[1].prio`, `8:5: bonds[0].slaves[2].name: the key is missing`, `8:12: bonds[0].slaves[2].kind: "wire" is given; allowed are packet`}},
-		{head + "  metrics: x\nmetrics: :9090\nweb: 127.0.0.1:0\n", []string{"6:3: bonds[0].metrics: there is no such key", `7:10: metrics: ":9090" has no IP address`, `8:6: web: "127.0.0.1:0" has no port`}},
+		{head + "  metrics: x\nmetrics: :9090\nweb: 127.0.0.1:65536\n", []string{"6:3: bonds[0].metrics: there is no such key", `7:10: metrics: ":9090" has no IP address`, `8:6: web: "127.0.0.1:65536" has no port`}},
 		{head + "  routes: [{to: 10.9.0.1/16}]\n", []string{`6:17: bonds[0].routes[0].to: "10.9.0.1/16" has bits outside of its prefix (10.9.0.0/16 is meant?)`}},
 		{"a: [", []string{"this is not YAML"}},
 		{"a: &x 1\nb: *x\n", []string{"1:4: anchors and aliases are not allowed"}},

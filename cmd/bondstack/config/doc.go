@@ -2,10 +2,11 @@
 // reads and writes them as YAML, what finds the faults of a file, and its JSON
 // schema.
 //
-//	f, faults := config.Parse(text)         // form: keys, types, ranges
-//	faults = append(faults, f.Check(options)...) // meaning: the bond's own checks
+//	f, faults := config.Read(text, checks)
 //	text, err := config.Marshal(f)
 //
+// Read is Parse, which finds faults of form, such as keys, types and ranges, and
+// then Check, which finds those of meaning by the bond's and the stack's own checks.
 // The types in types.go are the one description of the file: reading, the schema
 // and the checks of form follow their tags. Options of the bond are described by
 // package bonding's table.

@@ -70,7 +70,7 @@ var forms = map[string]form{
 	"domain": {"a domain name, such as example.org", domainPattern, func(s string) string {
 		return unless(len(s) < 254 && domain.MatchString(s), "is none")
 	}},
-	"listener": {"HOST:PORT with an IP address or localhost and a port from 1 to 65535, such as 127.0.0.1:9090", `^(\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost):[0-9]{1,5}$`, func(s string) string {
+	"listener": {"HOST:PORT with an IP address or localhost and a port, such as 127.0.0.1:9090 (port 0: any free one)", `^(\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost):[0-9]{1,5}$`, func(s string) string {
 		host, port, err := net.SplitHostPort(s)
 		if err != nil {
 			return "has no port"
@@ -81,7 +81,7 @@ var forms = map[string]form{
 				return "has no IP address"
 			}
 		}
-		return unless(isPort(port), "has no port from 1 to 65535")
+		return unless(port == "0" || isPort(port), "has no port from 0 to 65535")
 	}},
 	"service": {"echo:PORT, discard:PORT, iperf3:PORT or http:PORT=FOLDER", `^((echo|discard|iperf3):[0-9]{1,5}|http:[0-9]{1,5}=.+)$`, func(s string) string {
 		kind, rest, _ := strings.Cut(s, ":")

@@ -19,8 +19,8 @@ const Version = 1
 type File struct {
 	Version int    `yaml:"version" doc:"The version of this format: 1." must:"yes" range:"1,1"`
 	Log     Log    `yaml:"log,omitempty" doc:"What is logged, and how. The flags --log-level and --log-format come first."`
-	Metrics string `yaml:"metrics,omitempty" doc:"Where Prometheus metrics are served by HTTP, on the host." form:"listener"`
-	Web     string `yaml:"web,omitempty" doc:"Where the web page is served, on the host." form:"listener"`
+	Metrics string `yaml:"metrics,omitempty" doc:"Where Prometheus metrics of all bonds are served by HTTP, on the host." form:"listener"`
+	Web     string `yaml:"web,omitempty" doc:"Where a live page of the first bond is served, on the host." form:"listener"`
 	Bonds   []Bond `yaml:"bonds" doc:"The bonds. Each has slaves of its own." must:"yes" most:"64"`
 
 	at map[string]place // where each value is in the text; nil if there is none
@@ -67,7 +67,7 @@ type Bond struct {
 // the defaults.
 type Slave struct {
 	Name          string `yaml:"name" doc:"The interface's name." must:"yes" form:"name"`
-	Kind          string `yaml:"kind,omitempty" doc:"How frames are sent and received: packet sockets, AF_XDP, gVisor's fdbased. Default packet." allowed:"packet,xdp,fdbased,user,fd"`
+	Kind          string `yaml:"kind,omitempty" doc:"How frames are sent and received: packet sockets (packet), AF_XDP (xdp), gVisor's fdbased, or ordinary sockets of the host, which need no rights (user). Default packet." allowed:"packet,xdp,fdbased,user"`
 	Prio          int32  `yaml:"prio,omitempty" doc:"Ranks the slaves in modes with an active one: the greatest that is up is preferred. Default 0." range:"-2147483648,2147483647"`
 	Weight        uint32 `yaml:"weight,omitempty" doc:"Its weight in xmit_hash_map consistent. Default its speed in Mbit/s." range:"1,1000000000"`
 	QueueID       uint16 `yaml:"queue_id,omitempty" doc:"Shown in the status. Default 0." range:"0,16"`
