@@ -12,14 +12,13 @@ import (
 	"time"
 
 	"bondstack/cmd/bondstack/iperf3"
-	"bondstack/link/linktest"
 )
 
 // iperf3Runs are what is tested with the system's iperf3 at the other end, as
 // client's flags of both.
 var iperf3Runs = []struct{ name, flags string }{
 	{"four streams", "-P 4 -b 50M -l 16K"},
-	{"reverse", "-R -P 2 -b 100M -l 16K"},
+	{"server sends", "-R -P 2 -b 100M -l 16K"},
 	{"both ways", "--bidir -b 100M -l 16K"},
 	{"datagrams", "-u -b 20M -l 1000"},
 	{"datagrams both ways", "-u --bidir -b 10M -l 1000 --udp-counters-64bit"},
@@ -83,7 +82,7 @@ func (l *lan) iperf3(flags string) iperf3Reports {
 // Must hold 3 of the measuring: the system's iperf3 is a client of ours, and both
 // count the same.
 func TestIperf3ServesTheSystems(t *testing.T) {
-	linktest.CheckGoroutines(t)
+	t.Parallel()
 	l := newLAN(t)
 	server := l.iperf3("-s")
 	for _, run := range iperf3Runs {
@@ -113,7 +112,7 @@ func TestIperf3ServesTheSystems(t *testing.T) {
 
 // The same with the system's iperf3 as the server.
 func TestIperf3IsAClientOfTheSystems(t *testing.T) {
-	linktest.CheckGoroutines(t)
+	t.Parallel()
 	l := newLAN(t)
 	for _, run := range iperf3Runs {
 		server := exec.Command("iperf3", "-s", "-1", "-J", "-B", "10.9.0.1")
@@ -163,9 +162,10 @@ func sameRow(t *testing.T, what string, x, y *iperf3.Row) {
 	if x.Bytes != y.Bytes || x.Bytes == 0 {
 		t.Errorf("%s: iperf3 says %d bytes, bondstack %d", what, x.Bytes, y.Bytes)
 	}
-	// iperf3 divides the datagrams of one end by the time of the other: on a busy
-	// machine these differ.
-	if sameTime := math.Abs(x.Seconds/y.Seconds-1) < 0.01; (sameTime || y.Packets == nil) && math.Abs(x.Bits/y.Bits-1) > 0.02 {
+	// What came of UDP, or the other way beside the first, iperf3 divides by the time
+	// of the end that did not count it: on a busy machine the two differ.
+	mixed := y.Packets != nil || strings.Contains(what, "reverse")
+	if sameTime := math.Abs(x.Seconds/y.Seconds-1) < 0.01; (sameTime || !mixed) && math.Abs(x.Bits/y.Bits-1) > 0.02 {
 		t.Errorf("%s: iperf3 says %.0f bit/s, bondstack %.0f", what, x.Bits, y.Bits)
 	}
 	if y.Packets != nil && x.Packets != nil && *x.Packets != *y.Packets {

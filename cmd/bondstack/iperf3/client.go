@@ -3,8 +3,10 @@ package iperf3
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strconv"
 	"time"
 )
@@ -48,7 +50,7 @@ func Run(ctx context.Context, n Network, o ClientOptions) (*Report, error) {
 	c := &client{test: newTest(set, true, &o.Options, out), net: n, cookie: newCookie(),
 		server: net.JoinHostPort(o.Host, strconv.Itoa(int(o.port())))}
 	to := &Peer{o.Host, int(o.port())}
-	err := c.run3(ctx, to)
+	err := c.do(ctx, to)
 	if err != nil {
 		c.report.Error = err.Error()
 	}
@@ -56,8 +58,8 @@ func Run(ctx context.Context, n Network, o ClientOptions) (*Report, error) {
 	return c.report, err
 }
 
-// run3 does the three parts: connect, measure, exchange results.
-func (c *client) run3(ctx context.Context, to *Peer) error {
+// do connects, measures, and exchanges results.
+func (c *client) do(ctx context.Context, to *Peer) error {
 	c.out.line("Connecting to host %s, port %d", to.Host, to.Port)
 	defer c.test.close()
 	err := c.connect(ctx)
@@ -169,8 +171,12 @@ func sayHello(c net.Conn) error {
 			continue
 		}
 		c.SetReadDeadline(time.Now().Add(helloEvery))
-		if n, err = c.Read(b[:]); err == nil && isReply(b[:n]) {
+		n, err = c.Read(b[:])
+		switch {
+		case err == nil && isReply(b[:n]):
 			return c.SetReadDeadline(time.Time{})
+		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded):
+			time.Sleep(helloEvery) // such as a port that is not there yet
 		}
 	}
 	return fmt.Errorf("the server does not answer: %w", err)

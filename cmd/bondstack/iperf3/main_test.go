@@ -41,7 +41,6 @@ const serverAddress = "10.0.0.2"
 // newPair makes the hosts and starts the server.
 func newPair(t *testing.T, im wire.Impairments, o ServerOptions) *pair {
 	t.Helper()
-	linktest.CheckGoroutines(t)
 	a, b, err := wire.New(wire.Options{A: wire.EndOptions{Impairments: im}})
 	if err != nil {
 		t.Fatal(err)

@@ -150,11 +150,20 @@ func (t *test) settle() {
 		s.own = s.last.since(s.omitted)
 	}
 	t.report.Bond = slavesReport(t.slavesLast, t.slavesAt)
-	if t.report.Bond != nil {
-		for _, s := range t.streams {
-			t.report.Bond.NotSent += s.own.failed
+	if failed := t.failures(); failed > 0 {
+		if t.report.Bond == nil {
+			t.report.Bond = &Bond{Slaves: []SlaveShare{}}
 		}
+		t.report.Bond.NotSent = failed
 	}
+}
+
+// failures counts the datagrams that the network did not take.
+func (t *test) failures() (n uint64) {
+	for _, s := range t.streams {
+		n += s.own.failed
+	}
+	return n
 }
 
 // sums adds up the rows of the streams that connected first, and with both ways

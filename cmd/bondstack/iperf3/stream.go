@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,8 +53,10 @@ func (s *stream) over(c net.Conn) {
 
 // send sends blocks until the test has no more, and returns why it failed.
 func (s *stream) send(t *test) error {
-	block := make([]byte, t.set.block)
-	pattern(block)
+	block := t.block
+	if s.datagrams {
+		block = slices.Clone(block) // each has a header of its own
+	}
 	p := pacer{t.set.rate, t.set.burst}
 	began := time.Now()
 	timer := time.NewTimer(0)
@@ -113,10 +116,14 @@ func pattern(b []byte) {
 	}
 }
 
+// readSize is how much a receiver reads at once, in bytes. It does not depend on what
+// a client asks for.
+const readSize = 128 << 10
+
 // receive reads until the connection ends, and counts while the test runs.
 func (s *stream) receive(t *test) error {
 	defer s.ended.Store(true)
-	buf := make([]byte, max(t.set.block, 64<<10))
+	buf := make([]byte, readSize)
 	for {
 		n, err := s.conn.Read(buf)
 		if s.datagrams {

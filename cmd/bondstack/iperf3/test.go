@@ -19,7 +19,8 @@ var (
 type test struct {
 	set     *settings
 	client  bool
-	mss     int // bytes
+	mss     int    // bytes
+	block   []byte // what is sent
 	streams []*stream
 	shared  *datagrams  // of a server
 	said    chan ending // the state that came while the test ran
@@ -48,7 +49,9 @@ type test struct {
 }
 
 func newTest(s *settings, client bool, o *Options, out *printer) *test {
-	return &test{set: s, client: client, mss: o.mss(), slaves: o.slaves, out: out, report: &Report{},
+	block := make([]byte, s.block)
+	pattern(block)
+	return &test{set: s, block: block, client: client, mss: o.mss(), slaves: o.slaves, out: out, report: &Report{},
 		epoch: time.Now(), reached: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1)}
 }
 

@@ -190,7 +190,9 @@ func (p *printer) slaves(b *Bond) {
 	if b == nil {
 		return
 	}
-	p.line("\n%-15s  %-24s  %s", "Slave", "Sent", "Received")
+	if len(b.Slaves) > 0 {
+		p.line("\n%-15s  %-24s  %s", "Slave", "Sent", "Received")
+	}
 	for _, s := range b.Slaves {
 		p.line("%-15s  %-24s  %s", s.Name, sharePart(s.TxBytes, s.TxShare), sharePart(s.RxBytes, s.RxShare))
 	}
