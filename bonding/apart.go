@@ -31,9 +31,9 @@ func (b *Bond) beginToReceive(s *slave) {
 // takes its place, and hears what is for all, it receives only what is for the
 // bond or for itself. The bond's lock is held.
 func (b *Bond) leavingReceiver(s *slave) *receiver {
-	r := &receiver{slave: s, inactive: s.rxInactive}
-	if b.config.mode.info().primary && !s.rxInactive {
+	r := b.receiver(s)
+	if b.config.mode.info().primary && !r.inactive {
 		r.inactive, r.lingers, r.own48 = true, true, mac48([]byte(s.mac))
 	}
-	return r
+	return &r
 }

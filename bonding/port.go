@@ -13,7 +13,7 @@ import (
 
 // port is what a slave's endpoint delivers to: the bond, as seen from that
 // slave. It takes no read section, since it calls nothing that Release takes
-// away: a frame of a released slave finds its slot given up.
+// away: a frame of a released slave finds that it is received no more.
 type port struct{ slave *slave }
 
 var _ stack.NetworkDispatcher = (*port)(nil)

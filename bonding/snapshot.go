@@ -87,6 +87,11 @@ type receiver struct {
 	own48 uint64
 }
 
+// receiver returns how a member's frames are received.
+func (b *Bond) receiver(s *slave) receiver {
+	return receiver{slave: s, inactive: s.rxInactive, lingers: s.graceUntil != 0, own48: b.lingerMAC(s)}
+}
+
 // writeFunc sends a list by a mode. It returns how many packets slaves took.
 type writeFunc func(s *snapshot, pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error)
 
@@ -114,7 +119,7 @@ func (b *Bond) build() *snapshot {
 		for len(s.receivers) <= sl.slot {
 			s.receivers = append(s.receivers, receiver{})
 		}
-		s.receivers[sl.slot] = receiver{slave: sl, inactive: sl.rxInactive, lingers: sl.graceUntil != 0, own48: b.lingerMAC(sl)}
+		s.receivers[sl.slot] = b.receiver(sl)
 		if sl.link == linkUp && sl.usable() {
 			switch {
 			case !sl.standsBack:

@@ -17,6 +17,7 @@ type entry struct {
 	// floor is what delivered was at the start of the epoch before. What was
 	// delivered up to then and has not come on a slave since is lost there.
 	floor uint32
+
 	// next is the next entry with the same chain, 0 at its end.
 	next uint16
 	// newer and older are the neighbours in the order of the last delivery.
