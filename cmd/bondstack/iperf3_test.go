@@ -35,6 +35,27 @@ func TestIperf3FlagFaults(t *testing.T) {
 	}
 }
 
+// A bond that runs serves tests beside its other services, one after the other, and
+// logs each.
+func TestRunServesIperf3(t *testing.T) {
+	n := newNetwork(t, "eth0", "eth1")
+	i := start(t, n.kinds(), append(backup, "--serve", "iperf3:5201", "--serve", "echo:7")...)
+	for _, o := range []iperf3.ClientOptions{{Bytes: 2 << 20, Parallel: 2}, {Bytes: 100_000, UDP: true, Rate: 100e6, Bidir: true}} {
+		o.Host = "10.0.0.2"
+		r, err := iperf3.Run(t.Context(), n.host, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.End.SumReceived.Bytes == 0 || o.Bytes == 2<<20 && r.End.SumReceived.Bytes != o.Bytes {
+			t.Errorf("%d bytes received, want %d", r.End.SumReceived.Bytes, o.Bytes)
+		}
+	}
+	eventually(t, "both tests are logged", func() bool { return strings.Count(i.log.String(), "iperf3: test\" client=10.0.0.1:") == 2 })
+	if err := i.end(); err != nil {
+		t.Errorf("run = %v", err)
+	}
+}
+
 // Client and server in memory: what was sent came, half by each slave.
 func TestIperf3InMemory(t *testing.T) {
 	t.Parallel()
