@@ -76,7 +76,11 @@ func (s *execSettings) execHere(relay *sandbox.Relay, log *slog.Logger, kinds ma
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "addresses", s.addresses, "command", s.command)
 	join, stopJoining := context.WithCancel(context.Background())
 	defer stopJoining()
-	go k.joiner.run(join)
+	go func() {
+		if untilGone(join, k.device, k.joiner.run) {
+			log.Warn("the device was deleted: the command is without a network", "device", s.name)
+		}
+	}()
 	stopWatching()
 	for _, spec := range s.slaves {
 		if n, err := numberOfFD(spec.name); err == nil && spec.kind == fdKind {

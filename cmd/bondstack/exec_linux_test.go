@@ -218,6 +218,29 @@ func TestExecInterruptedBefore(t *testing.T) {
 	}
 }
 
+// Where the command deletes its device, bondstack says so.
+func TestExecDeviceDeleted(t *testing.T) {
+	l := execLAN(t)
+	cmd := selfCommand(append(execArgs(), "sh", "-c", "ip link delete bond0; read line; exit 4")...)
+	errs, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.near.Start(cmd)
+	line, _ := bufio.NewReader(errs).ReadString('\n')
+	if !strings.Contains(line, "the device was deleted") || !strings.Contains(line, "device=bond0") {
+		t.Errorf("it logs %q", line)
+	}
+	in.Close()
+	if cmd.Wait(); cmd.ProcessState.ExitCode() != 4 {
+		t.Errorf("exit code %d, want 4", cmd.ProcessState.ExitCode())
+	}
+}
+
 // newTerminal opens a pseudo-terminal.
 func newTerminal(t testing.TB) (master, slave *os.File) {
 	t.Helper()
@@ -275,21 +298,27 @@ func TestExecTerminal(t *testing.T) {
 
 // A download of the command's goes on while the active link is cut, three times.
 func TestExecCut(t *testing.T) {
-	const size = 40 << 20
+	const size = 60 << 20
 	l := execLAN(t)
 	dir, sum := writeRandom(t, size)
 	serve(t, l.far, dir)
 	i := &instance{t: t, socket: tempSocket(t)}
 	cmd := selfCommand(append(execArgs("--control", i.socket), "curl", "--silent", "--show-error", "--fail", "--max-time", "110", "http://10.9.0.1/file")...)
 	d := startDownload(t, l.near, cmd)
+	p := l.ping("10.9.0.2")
 	for range 3 {
-		d.take(size / 6)
+		d.take(size / 8)
 		active := i.status().ActiveSlave
 		l.far.Down(peer(active))
 		i.await("failover", func(st instanceStatus) bool { return st.ActiveSlave != active })
 		d.take(size / 10)
 		l.far.Up(peer(active))
 		i.await("both up", func(st instanceStatus) bool { return st.up("s0", "s1") })
+	}
+	lost, duplicates := p.stop()
+	t.Logf("3 cuts, pings at 10 ms: lost %v", lost)
+	if duplicates != 0 {
+		t.Errorf("%d duplicates", duplicates)
 	}
 	d.finish(sum)
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -81,7 +80,7 @@ func find(name, path string) (string, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		for _, dir := range filepath.SplitList(path) {
 			info, err := os.Stat(filepath.Join(dir, name))
-			if err == nil && !info.IsDir() && !strings.Contains(name, "/") {
+			if err == nil && !info.IsDir() {
 				return "", unix.EACCES
 			}
 		}
