@@ -50,7 +50,13 @@ func (b *Bond) KeepsFrames() bool {
 	if b.Exclusive != nil {
 		return *b.Exclusive
 	}
-	return b.Tap() && b.NetNS == ""
+	return b.Tap() && b.NetNS == "" && !slices.ContainsFunc(b.Slaves, func(s Slave) bool { return !s.mayKeepFrames() })
+}
+
+// mayKeepFrames reports whether the slave's kind can keep frames from the host.
+func (s *Slave) mayKeepFrames() bool {
+	kind := s.KindOrDefault()
+	return kind == "packet" || kind == "xdp"
 }
 
 // KindOrDefault is the slave's kind.

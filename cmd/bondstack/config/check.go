@@ -143,6 +143,12 @@ func (c *checker) slaves(key string, b *Bond) []string {
 		if s.Weight != 0 && !consistent {
 			c.warn(join(at, "weight"), "%d does nothing without option xmit_hash_map consistent", s.Weight)
 		}
+		if b.KeepsFrames() && !s.mayKeepFrames() {
+			c.add(at, "kind %s cannot keep frames from the host, which exclusive asks for; packet and xdp can", s.KindOrDefault())
+		}
+		if b.SetAddresses && s.KindOrDefault() != DefaultKind {
+			c.add(at, "kind %s cannot set the interface's address, which set_hardware_addresses asks for; %s can", s.KindOrDefault(), DefaultKind)
+		}
 		if c.Slave != nil {
 			if err := c.Slave(*s); err != nil {
 				c.add(at, "%v", err)

@@ -23,7 +23,7 @@ bonds:
     options: {miimon: 50, primary: eth1, all_slaves_active: true, num_grat_arp: "3"}
     slaves:
       - eth1
-      - {name: eth2, kind: xdp, prio: -5, weight: 10, queue_id: 3, actor_port_prio: 100, disabled: true}
+      - {name: eth2, kind: packet, prio: -5, weight: 10, queue_id: 3, actor_port_prio: 100, disabled: true}
     addresses: [10.0.0.2/24, fd00::2/64, dhcp, auto]
     routes:
       - {to: default, via: 10.0.0.1}
@@ -53,7 +53,7 @@ func no() *bool { v := false; return &v }
 var wholeFile = &File{Version: 1, Log: Log{"debug", "json"}, Metrics: "127.0.0.1:9090", Web: "[::1]:8080", Bonds: []Bond{{
 	Name: "bond0", Mode: 1, HardwareAddress: "02:00:00:00:00:01", MTU: 1400, Exclusive: no(), SetAddresses: true, RequireSlaves: true,
 	Options:   Options{"miimon": "50", "primary": "eth1", "all_slaves_active": "on", "num_grat_arp": "3"},
-	Slaves:    []Slave{{Name: "eth1"}, {Name: "eth2", Kind: "xdp", Prio: -5, Weight: 10, QueueID: 3, ActorPortPrio: 100, Disabled: true}},
+	Slaves:    []Slave{{Name: "eth1"}, {Name: "eth2", Kind: "packet", Prio: -5, Weight: 10, QueueID: 3, ActorPortPrio: 100, Disabled: true}},
 	Addresses: []string{"10.0.0.2/24", "fd00::2/64", "dhcp", "auto"},
 	Routes:    []Route{{To: "default", Via: "10.0.0.1"}, {"10.9.0.0/16", "10.0.0.9", 10}},
 	DNS:       &DNS{[]string{"10.0.0.1"}, []string{"example.org"}},

@@ -47,7 +47,7 @@ type Bond struct {
 	Queues          int      `yaml:"queues,omitempty" doc:"How many queues a tap device has. Default 1." range:"1,256"`
 	HardwareAddress string   `yaml:"hardware_address,omitempty" doc:"The bond's MAC address. Default that of the first slave." form:"mac"`
 	MTU             uint32   `yaml:"mtu,omitempty" doc:"The bond's MTU in bytes. Default that of the first slave." range:"68,65535"`
-	Exclusive       *bool    `yaml:"exclusive,omitempty" doc:"Keeps what the slaves receive from the host's own stack. Default no, but yes for a tap device in the namespace of its slaves."`
+	Exclusive       *bool    `yaml:"exclusive,omitempty" doc:"Keeps what the slaves receive from the host's own stack. Default no, but yes for a tap device in the namespace of its slaves, where they are of kind packet or xdp."`
 	SetAddresses    bool     `yaml:"set_hardware_addresses,omitempty" doc:"Sets the slaves' MAC addresses on the host's interfaces too, until the end."`
 	RequireSlaves   bool     `yaml:"require_slaves,omitempty" doc:"Fails when a slave is not there. Otherwise it joins when it appears."`
 	Options         Options  `yaml:"options,omitempty" doc:"Options of the bond by their Linux names. Times are in milliseconds, as in Linux."`
