@@ -87,7 +87,12 @@ var fileChecks = config.Checks{
 	Service: func(text string) error { _, err := parseService(text); return err },
 	Forward: func(text string) error { _, err := forward.Parse(text); return err },
 	Slave: func(s config.Slave) error {
-		if kind := s.KindOrDefault(); linkKinds[kind] == nil {
+		kind := s.KindOrDefault()
+		if kind == fdKind {
+			_, err := numberOfFD(s.Name)
+			return err
+		}
+		if linkKinds[kind] == nil {
 			return fmt.Errorf("kind %s is not available here, allowed are %s", kind, strings.Join(slices.Sorted(maps.Keys(linkKinds)), ", "))
 		}
 		return nil

@@ -30,7 +30,7 @@ func TestCheckCommand(t *testing.T) {
 	runWith("", "check", good).check(t, "good", exitOK, "", "")
 	runWith("", "check", ignored).check(t, "a warning", exitOK, ignored+":3:63: warning: bonds[0].options.min_links", "")
 	r := runWith("", "check", bad, good, form)
-	for _, want := range []string{bad + ":3:54: bonds[0].slaves[0].kind: \"fd\" is given; allowed are packet", bad + `:3:68: bonds[0].serve[0]: "http:80=/no/such": /no/such is not a folder`,
+	for _, want := range []string{bad + ":3:35: bonds[0].slaves[0]: the name \"eth0\" is not that of a slave of kind fd", bad + `:3:68: bonds[0].serve[0]: "http:80=/no/such": /no/such is not a folder`,
 		bad + `:4:40: bonds[0].forwards[0]: "tcp:1=h:0"`, form + ":2:8: bonds: the list is empty", form + ":3:1: speed: there is no such key"} {
 		r.check(t, "bad ones", exitFailure, want, "")
 	}

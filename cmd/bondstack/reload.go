@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"slices"
 
 	"bondstack/bonding"
 	"bondstack/bonding/control"
 	"bondstack/cmd/bondstack/config"
-	"bondstack/cmd/bondstack/forward"
-	"bondstack/stack"
 )
 
 // reload reads the file again and has all bonds be as it says: all of them, or
@@ -166,56 +163,10 @@ func (r *reloading) prepare(m *member, to config.Bond) error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	for _, t := range r.transactions(c) {
-		if _, err := batch.Try(t); err != nil {
-			return err
-		}
-		if _, mode := t.Options["mode"]; mode {
-			break // what follows depends on it
-		}
+	if list := r.transactions(c); len(list) > 0 { // what follows may depend on the first
+		_, err = batch.Try(list[0])
 	}
-	return nil
-}
-
-// transactions are what a bond has to change: one, but two where the mode changes
-// with it, and one more for each further slave whose queue changes.
-func (r *reloading) transactions(c *bondChange) []bonding.Transaction {
-	b := c.core().bond
-	options, _, err := c.to.OptionChange(b, &c.config)
-	if err != nil {
-		return nil // the file was checked
-	}
-	slaves := bonding.Transaction{Options: map[string]string{}, Add: c.added}
-	queues := []bonding.Transaction{}
-	for _, p := range b.Status().Slaves {
-		i := slices.IndexFunc(c.to.Slaves, func(s config.Slave) bool { return s.Name == p.Name })
-		if i < 0 {
-			slaves.Remove = append(slaves.Remove, p.Name)
-			continue
-		}
-		s := &c.to.Slaves[i]
-		enabled := !s.Disabled
-		if s.Prio != p.Priority || s.Weight != p.Weight || enabled != p.Enabled {
-			slaves.Slaves = append(slaves.Slaves, bonding.SlaveChange{Slave: s.Name, Priority: &s.Prio, Weight: &s.Weight, Enabled: &enabled})
-		}
-		if s.QueueID != p.QueueID {
-			queues = append(queues, bonding.Transaction{Options: map[string]string{"queue_id": fmt.Sprintf("%s:%d", s.Name, s.QueueID)}})
-		}
-	}
-	var list []bonding.Transaction
-	active, hasActive := options["active_slave"]
-	if _, mode := options["mode"]; mode {
-		delete(options, "active_slave") // it may be a slave that is yet to come
-		list = append(list, bonding.Transaction{Options: options})
-		if options = map[string]string{}; hasActive {
-			options["active_slave"] = active
-		}
-	}
-	slaves.Options = options
-	if len(options)+len(slaves.Add)+len(slaves.Slaves)+len(slaves.Remove) > 0 {
-		list = append(list, slaves)
-	}
-	return append(list, queues...)
+	return err
 }
 
 // change does step 3 for a bond.
@@ -291,59 +242,6 @@ func (r *reloading) do(step, back func() error) error {
 	return err
 }
 
-// host changes what is on a stack, but for addresses and routes that go: those go
-// last. An address whose prefix length changes has to go before it comes.
-func (r *reloading) host(h *hosted, c config.HostChange) error {
-	var errs []error
-	do := func(step, back func() error) { errs = append(errs, r.do(step, back)) }
-	start := func(name string, s starter) func() error { return func() error { return h.startService(name, s) } }
-	stop := func(name string) func() error {
-		return func() error { h.services[name](); delete(h.services, name); return nil }
-	}
-	end := func(name string, s starter) { do(stop(name), start(name, s)) }
-	begin := func(name string, s starter) { do(start(name, s), stop(name)) }
-	h.each(c.Serve.Remove, c.Forwards.Remove, c.Socks.Remove, end)
-	h.each(c.Serve.Add, c.Forwards.Add, c.Socks.Add, begin)
-	for _, p := range c.Addresses.Add {
-		if i := slices.IndexFunc(c.Addresses.Remove, func(old netip.Prefix) bool { return old.Addr() == p.Addr() }); i >= 0 {
-			do(removeAddress(h.host, c.Addresses.Remove[i]), addAddress(h.host, c.Addresses.Remove[i]))
-		}
-		do(addAddress(h.host, p), removeAddress(h.host, p))
-	}
-	for _, rt := range c.Routes.Add {
-		do(func() error { return h.host.AddRoute(rt) }, func() error { return h.host.RemoveRoute(rt) })
-	}
-	return errors.Join(errs...)
-}
-
-func addAddress(h *stack.Host, p netip.Prefix) func() error {
-	return func() error { return h.AddAddress(p) }
-}
-
-func removeAddress(h *stack.Host, p netip.Prefix) func() error {
-	return func() error { return h.RemoveAddress(p.Addr()) }
-}
-
-// each calls f for services, forwards and proxies of a file that was checked.
-func (r *hosted) each(serve, forwards, proxies []string, f func(name string, s starter)) {
-	for _, text := range serve {
-		if svc, err := parseService(text); err == nil {
-			f("--serve "+svc.String(), svc)
-		}
-	}
-	for _, text := range forwards {
-		if fw, err := forward.Parse(text); err == nil {
-			f("--forward "+fw.String(), relayed{fw, r.relay})
-		}
-	}
-	for _, text := range proxies {
-		s := r.settings.relaySettings
-		if err := s.parseSocks(text, ""); err == nil {
-			f("--socks "+s.socks, proxy{&s, r.relay})
-		}
-	}
-}
-
 // commit does step 4. What fails here is told: the rest is in force.
 func (r *reloading) commit() {
 	for _, c := range r.changes {
@@ -374,21 +272,6 @@ func (r *reloading) commit() {
 	r.program.file = r.file
 	if !r.byFlag {
 		r.level.Set(logLevels[r.file.Log.Level])
-	}
-}
-
-func (r *reloading) remove(h *hosted, c config.HostChange) {
-	var errs []error
-	for _, rt := range c.Routes.Remove {
-		errs = append(errs, h.host.RemoveRoute(rt))
-	}
-	for _, p := range c.Addresses.Remove {
-		if !slices.ContainsFunc(c.Addresses.Add, func(a netip.Prefix) bool { return a.Addr() == p.Addr() }) {
-			errs = append(errs, h.host.RemoveAddress(p.Addr()))
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		r.log.Error("not all of what is not in the file any more could be removed", "bond", h.bond.Name(), "error", err)
 	}
 }
 

@@ -154,6 +154,17 @@ bonds:
 	if _, err := n.host.DialContext(t.Context(), "tcp", "10.0.0.2:7"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a service that is not in the file any more: %v", err)
 	}
+	swap := func(one, two int) string {
+		return strings.Replace(firstFile, "[eth0, eth1]", fmt.Sprintf("[{name: eth1, queue_id: %d}, {name: eth2, queue_id: %d}]", one, two), 1)
+	}
+	r.again(strings.Replace(swap(4, 3), "primary: eth0", "primary: eth1", 1))
+	if st = r.status(); st.Slaves[0].QueueID != 4 || st.Slaves[1].QueueID != 3 || !st.Slaves[1].Enabled {
+		t.Errorf("slaves whose queues change %+v", st.Slaves)
+	}
+	r.again(strings.Replace(swap(3, 4), "primary: eth0", "primary: eth1", 1))
+	if st = r.status(); st.Slaves[0].QueueID != 3 || st.Slaves[1].QueueID != 4 {
+		t.Errorf("slaves that swap queues %+v", st.Slaves)
+	}
 	// Back again: defaults come back with the options that are gone.
 	r.again(firstFile)
 	st = r.status()

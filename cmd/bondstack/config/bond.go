@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"bondstack/bonding"
 	"bondstack/stack"
@@ -135,12 +134,3 @@ func (v *VLAN) ProtocolOrDefault() string {
 // Interface reports whether the device is an interface of the stack, not only
 // what others are inside of.
 func (v *VLAN) Interface() bool { return len(v.VLANs) == 0 || len(v.Addresses) > 0 }
-
-// SplitSlave reads [KIND:]NAME, as a flag has it. Only the first colon separates.
-func SplitSlave(text string) (kind, name string) {
-	kind, name, ok := strings.Cut(text, ":")
-	if !ok {
-		return "", text
-	}
-	return kind, name
-}

@@ -67,7 +67,7 @@ type Bond struct {
 // the defaults.
 type Slave struct {
 	Name          string `yaml:"name" doc:"The interface's name." must:"yes" form:"name"`
-	Kind          string `yaml:"kind,omitempty" doc:"How frames are sent and received: packet sockets (packet), AF_XDP (xdp), gVisor's fdbased, or ordinary sockets of the host, which need no rights (user). Default packet." allowed:"packet,xdp,fdbased,user"`
+	Kind          string `yaml:"kind,omitempty" doc:"How frames are sent and received: packet sockets (packet), AF_XDP (xdp), gVisor's fdbased, ordinary sockets of the host, which need no rights (user), or a descriptor that bondstack was started with, 3 with the name fd3 (fd). Default packet." allowed:"packet,xdp,fdbased,user,fd"`
 	Prio          int32  `yaml:"prio,omitempty" doc:"Ranks the slaves in modes with an active one: the greatest that is up is preferred. Default 0." range:"-2147483648,2147483647"`
 	Weight        uint32 `yaml:"weight,omitempty" doc:"Its weight in xmit_hash_map consistent. Default its speed in Mbit/s." range:"1,1000000000"`
 	QueueID       uint16 `yaml:"queue_id,omitempty" doc:"Shown in the status. Default 0." range:"0,16"`
