@@ -154,7 +154,7 @@ func TestParseBounds(t *testing.T) {
 		{"", "? ", "too many keys or entries are inside each other"},
 		{"", "{a: ", "more than 16 brackets are open"},
 	} {
-		_, faults := Parse([]byte(tt.begin + strings.Repeat(tt.unit, 1<<17/len(tt.unit))))
+		_, faults := Parse([]byte(tt.begin + strings.Repeat(tt.unit, 1<<15/len(tt.unit))))
 		if len(faults) != 1 || !strings.Contains(faults[0].Error(), tt.want) {
 			t.Errorf("%q and many of %q: %v, want %q", tt.begin, tt.unit, faults, tt.want)
 		}
