@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"net/netip"
 	"slices"
 
 	"bondstack/cmd/bondstack/config"
 	"bondstack/cmd/bondstack/forward"
+	"bondstack/cmd/bondstack/socks"
+	"bondstack/link/relay"
 	"bondstack/stack"
 )
 
@@ -44,7 +48,7 @@ func removeAddress(h *stack.Host, p netip.Prefix) func() error {
 }
 
 // each calls f for services, forwards and proxies of a file that was checked.
-func (r *hosted) each(serve, forwards, proxies []string, f func(name string, s starter)) {
+func (r *hosted) each(serve, forwards []string, proxies []config.Proxy, f func(name string, s starter)) {
 	for _, text := range serve {
 		if svc, err := parseService(text); err == nil {
 			f("--serve "+svc.String(), svc)
@@ -55,11 +59,11 @@ func (r *hosted) each(serve, forwards, proxies []string, f func(name string, s s
 			f("--forward "+fw.String(), relayed{fw, r.relay})
 		}
 	}
-	for _, text := range proxies {
-		s := r.settings.relaySettings
-		if err := s.parseSocks(text, ""); err == nil {
-			f("--socks "+s.socks, proxy{&s, r.relay})
+	for _, p := range proxies {
+		if at, err := socks.Address(p.Address); err == nil { // as it is named at the start
+			p.Address = at
 		}
+		f("--socks "+p.Address, fileProxy{p, r.relay})
 	}
 }
 
@@ -77,4 +81,19 @@ func (r *reloading) remove(h *hosted, c config.HostChange) {
 	if err := errors.Join(errs...); err != nil {
 		r.log.Error("not all of what is not in the file any more could be removed", "bond", h.bond.Name(), "error", err)
 	}
+}
+
+// fileProxy is a proxy of a file, whose users are read when it starts.
+type fileProxy struct {
+	config.Proxy
+	relay *relay.Relay
+}
+
+// start is that of a starter.
+func (p fileProxy) start(ctx context.Context, h *stack.Host, log *slog.Logger) (stop func(), err error) {
+	var s relaySettings
+	if err := s.parseSocks(p.Address, p.Users); err != nil {
+		return nil, err
+	}
+	return proxy{&s, p.relay}.start(ctx, h, log)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -110,7 +111,18 @@ func TestReload(t *testing.T) {
 	n := newNetwork(t, "eth0", "eth1", "eth2")
 	r := runText(t, n, firstFile)
 	c := n.dial("10.0.0.2:7")
-	log := r.again(`version: 1
+	talks := func() {
+		t.Helper()
+		c.Write([]byte("hello"))
+		if got, err := io.ReadAll(io.LimitReader(c, 5)); string(got) != "hello" || err != nil {
+			t.Errorf("the connection gave back %q, %v", got, err)
+		}
+	}
+	talks() // so it is accepted
+	free := listenLoopback(t)
+	proxy := free.Addr().String()
+	free.Close()
+	log := r.again(strings.Replace(`version: 1
 log: {level: debug, format: json}
 bonds:
 - name: bond0
@@ -123,8 +135,10 @@ bonds:
   routes: [{to: default, via: 10.0.0.1}]
   serve: ["discard:9"]
   forwards: ["tcp:8=127.0.0.1:9"]
+  socks: PROXY
+  flow_limit: 10
   control: SOCKET
-`)
+`, "PROXY", proxy, 1))
 	st := r.status()
 	if st.MIIMonMs != 50 || st.Primary != "eth1" || st.UpDelayMs != 100 || st.MTU != 1400 || st.ActiveSlave != "eth1" || !slices.Equal(st.Absent, []string{"eth9"}) {
 		t.Errorf("status %+v", st)
@@ -133,7 +147,7 @@ bonds:
 		st.Slaves[1].Name != "eth2" || st.Slaves[1].Enabled {
 		t.Errorf("slaves %+v", st.Slaves)
 	}
-	for _, want := range []string{"log.format", "hardware_address", "options.fail_over_mac"} {
+	for _, want := range []string{"log.format", "hardware_address", "flow_limit", "options.fail_over_mac"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the log does not tell that %s stays:\n%s", want, log)
 		}
@@ -143,16 +157,15 @@ bonds:
 			return slices.ContainsFunc(st.Addresses, func(a hostAddress) bool { return a.Prefix == netip.MustParsePrefix(want) && a.State == "assigned" })
 		})
 	}
-	// A service that ends leaves its connections be.
-	if _, err := c.Write([]byte("still")); err != nil {
-		t.Error(err)
-	}
-	if got, err := io.ReadAll(io.LimitReader(c, 5)); string(got) != "still" || err != nil {
-		t.Errorf("the connection gave back %q, %v", got, err)
-	}
+	talks() // a service that ends leaves its connections be
 	n.dial("10.0.0.3:9")
 	if _, err := n.host.DialContext(t.Context(), "tcp", "10.0.0.2:7"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a service that is not in the file any more: %v", err)
+	}
+	if p, err := net.Dial("tcp", proxy); err != nil {
+		t.Errorf("the proxy: %v", err)
+	} else {
+		p.Close()
 	}
 	swap := func(one, two int) string {
 		return strings.Replace(firstFile, "[eth0, eth1]", fmt.Sprintf("[{name: eth1, queue_id: %d}, {name: eth2, queue_id: %d}]", one, two), 1)
@@ -164,6 +177,9 @@ bonds:
 	r.again(strings.Replace(swap(3, 4), "primary: eth0", "primary: eth1", 1))
 	if st = r.status(); st.Slaves[0].QueueID != 3 || st.Slaves[1].QueueID != 4 {
 		t.Errorf("slaves that swap queues %+v", st.Slaves)
+	}
+	if _, err := net.Dial("tcp", proxy); err == nil {
+		t.Error("the proxy is there when the file has none any more")
 	}
 	// Back again: defaults come back with the options that are gone.
 	r.again(firstFile)
@@ -203,6 +219,7 @@ func TestReloadRefused(t *testing.T) {
 		{"not YAML", "a: [", []string{"this is not YAML"}},
 		{"two faults", strings.ReplaceAll(changed, "10.0.0.2/24", "10.0.0.2") + second + "speed: 1\n", []string{"bonds[0].addresses[0]", "speed: there is no such key", "faults=2"}},
 		{"a bond with a service too many", changed + strings.Replace(second, `"echo:7"`, `"echo:8", "discard:8"`, 1), []string{"bond bond1: --serve discard:8", "in use"}},
+		{"a proxy whose users cannot be read", changed + strings.Replace(second, "slaves:", "socks: 127.0.0.1:1, socks_users: /no/such/users, slaves:", 1), []string{"bond bond1: --socks 127.0.0.1:1", "/no/such/users"}},
 		{"a slave that has to be there", changed + strings.Replace(second, "slaves: [eth3]", "require_slaves: true, slaves: [eth3, eth8]", 1), []string{"bond bond1: slave eth8"}},
 		{"a new bond whose socket is taken", changed + second + "- {name: bond2, mode: 1, slaves: [eth1], addresses: [10.0.0.6/24], control: SOCKET/x}\n", []string{"bond bond2: control socket"}},
 	} {

@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"bondstack/bonding"
 	"bondstack/cmd/bondstack/config"
 	"bondstack/cmd/bondstack/forward"
 	"bondstack/link"
+	"bondstack/link/relay"
 
 	"github.com/spf13/pflag"
 )
@@ -117,8 +119,11 @@ func settingsOf(b *config.Bond, control string) (settings, error) {
 			r.forwards = append(r.forwards, f)
 		}
 	}
-	if err := r.parseSocks(b.Socks, ""); err != nil {
-		return nil, err
+	r.host.TransmitQueue = b.TxQueue
+	r.limits = relay.Options{MaxTCP: b.FlowLimit, MaxUDP: b.FlowLimit, TCPIdle: time.Duration(b.TCPIdle) * time.Millisecond,
+		UDPIdle: time.Duration(b.UDPIdle) * time.Millisecond}
+	if err := r.parseSocks(b.Socks, b.SocksUsers); err != nil {
+		return nil, fmt.Errorf("socks: %w", err)
 	}
 	return r, nil
 }

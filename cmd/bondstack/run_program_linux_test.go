@@ -106,9 +106,9 @@ func TestProgramProcess(t *testing.T) {
 			t.Errorf("a process that was killed leaves %s: %v", left, err)
 		}
 	}
+	notify, next = manager(t) // the first may have said more
 	second, log := process(t, path, notify)
-	for got := next(); got != "READY=1"; got = next() { // the first may have said that it was ready again
-	}
+	expect("READY=1")
 	eventually(t, "the second process answers", func() bool { st, err := askStatus(socket); return err == nil && st.PID == second.Process.Pid })
 	if st, err := askStatus(socket); err != nil || st.MIIMonMs != 100 || !st.up("user0", "user1") {
 		t.Errorf("after a kill: %+v, %v", st, err)

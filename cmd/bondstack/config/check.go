@@ -88,6 +88,9 @@ func (c *checker) bond(key string, b *Bond) {
 	c.unique(join(key, "name"), "the name", b.Name)
 	c.unique(join(key, "control"), "the socket", b.Control)
 	c.unique(join(key, "socks"), "the listener", b.Socks)
+	if b.SocksUsers != "" && b.Socks == "" {
+		c.add(join(key, "socks_users"), "there is no proxy that they could use: socks is missing")
+	}
 	names := c.slaves(join(key, "slaves"), b)
 	c.options(join(key, "options"), b, names)
 	if b.Tap() {
@@ -239,7 +242,7 @@ func (c *checker) tap(key string, b *Bond) {
 	for _, k := range []struct {
 		key   string
 		given bool
-	}{{"vlans", len(b.VLANs) > 0}, {"serve", len(b.Serve) > 0}, {"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"dns", b.DNS != nil}, {"host_name", b.HostName != ""}, {"routes", len(b.Routes) > 0}} {
+	}{{"vlans", len(b.VLANs) > 0}, {"serve", len(b.Serve) > 0}, {"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"tx_queue", b.TxQueue != 0}, {"dns", b.DNS != nil}, {"host_name", b.HostName != ""}, {"routes", len(b.Routes) > 0}} {
 		if k.given {
 			c.add(join(key, k.key), "this is for device %s; what uses a %s device sets up its own", DeviceStack, DeviceTAP)
 		}

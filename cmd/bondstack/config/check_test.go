@@ -59,6 +59,7 @@ func TestCheckFaults(t *testing.T) {
 			"8:10: bonds[0].serve: this is for device stack", "8:11: bonds[0].serve[0]: \"echo:7\": no service echo:7", "9:10: bonds[0].socks", "10:10: bonds[0].vlans", "11:11: bonds[0].routes"}},
 		{"version: 1\nbonds:\n- {name: b, mode: 1, device: tap, exclusive: true, set_hardware_addresses: true, slaves: [a, {name: c, kind: fdbased}]}\n- {name: d, mode: 1, device: tap, slaves: [{name: e, kind: fdbased}]}\n", []string{
 			"bonds[0].slaves[1]: kind fdbased cannot keep frames", "bonds[0].slaves[1]: kind fdbased cannot set the interface's address"}},
+		{bond("  mode: 2\n  socks_users: /users\n"), []string{"7:16: bonds[0].socks_users: there is no proxy"}},
 		{bond("  mode: 2\n  forwards: ['tcp:1=h:2']\n"), []string{"no forward tcp:1=h:2"}},
 		{"version: 1\nbonds:\n- {name: b, mode: 1, slaves: [a], addresses: [224.0.0.1/8, 10.0.0.2/24, 10.0.0.2/8]}\n", []string{
 			"3:47: bonds[0].addresses[0]: ", "bonds[0].addresses[2]: 10.0.0.2/8 is Addresses[1] already"}},

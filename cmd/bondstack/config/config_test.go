@@ -38,6 +38,11 @@ bonds:
     serve: ["echo:7", "http:80=/srv/www"]
     forwards: ["tcp:2222=127.0.0.1:22"]
     socks: 127.0.0.1:1080
+    socks_users: /etc/bondstack.users
+    flow_limit: 100
+    tcp_idle: 600000
+    udp_idle: 30000
+    tx_queue: 64
     control: /run/bondstack/bond0.sock
   - name: bond1
     mode: balance-xor
@@ -61,6 +66,7 @@ var wholeFile = &File{Version: 1, Log: Log{"debug", "json"}, Metrics: "127.0.0.1
 	VLANs: []VLAN{{ID: 5, Protocol: "802.1Q", Priority: 3, Addresses: []string{"10.5.0.2/24"}, Routes: []Route{{To: "10.6.0.0/16", Via: "10.5.0.1"}}},
 		{ID: 7, Protocol: "802.1ad", VLANs: []VLAN{{ID: 5, Addresses: []string{"10.75.0.2/24"}}}}},
 	Serve: []string{"echo:7", "http:80=/srv/www"}, Forwards: []string{"tcp:2222=127.0.0.1:22"}, Socks: "127.0.0.1:1080",
+	SocksUsers: "/etc/bondstack.users", FlowLimit: 100, TCPIdle: 600000, UDPIdle: 30000, TxQueue: 64,
 	Control: "/run/bondstack/bond0.sock",
 }, {
 	Name: "bond1", Mode: 2, Device: "tap", NetNS: "box", Queues: 2,

@@ -26,6 +26,10 @@ func (b *Bond) Keep(old *Bond) (kept []string) {
 	keep("set_hardware_addresses", b.SetAddresses == old.SetAddresses, func() { b.SetAddresses = old.SetAddresses })
 	keep("host_name", b.HostName == old.HostName, func() { b.HostName = old.HostName })
 	keep("dns", b.DNS.same(old.DNS), func() { b.DNS = old.DNS })
+	keep("flow_limit", b.FlowLimit == old.FlowLimit, func() { b.FlowLimit = old.FlowLimit })
+	keep("tcp_idle", b.TCPIdle == old.TCPIdle, func() { b.TCPIdle = old.TCPIdle })
+	keep("udp_idle", b.UDPIdle == old.UDPIdle, func() { b.UDPIdle = old.UDPIdle })
+	keep("tx_queue", b.TxQueue == old.TxQueue, func() { b.TxQueue = old.TxQueue })
 	keep("control", b.Control == old.Control, func() { b.Control = old.Control })
 	keep("addresses (dhcp, auto)", slices.Equal(told(b.Addresses), told(old.Addresses)), func() {
 		b.Addresses = append(slices.DeleteFunc(slices.Clone(b.Addresses), isTold), told(old.Addresses)...)
@@ -88,12 +92,15 @@ func changeOf[T comparable](old, want []T) (c Change[T]) {
 	return c
 }
 
-// one is a list of a text, or of none.
-func one(text string) []string {
-	if text == "" {
+// Proxy is a SOCKS proxy, and the file of who may use it, "" for everybody.
+type Proxy struct{ Address, Users string }
+
+// proxies are those of a bond: one or none.
+func (b *Bond) proxies() []Proxy {
+	if b.Socks == "" {
 		return nil
 	}
-	return []string{text}
+	return []Proxy{{b.Socks, b.SocksUsers}}
 }
 
 // HostChange is what changes of a stack.
@@ -102,7 +109,7 @@ type HostChange struct {
 	Routes    Change[stack.Route]
 	Serve     Change[string]
 	Forwards  Change[string]
-	Socks     Change[string]
+	Socks     Change[Proxy]
 }
 
 // HostChange returns what of the stack has to change for old to be b.
@@ -112,7 +119,7 @@ func (b *Bond) HostChange(old *Bond) HostChange {
 		Routes:    changeOf(Routes(old.Routes), Routes(b.Routes)),
 		Serve:     changeOf(old.Serve, b.Serve),
 		Forwards:  changeOf(old.Forwards, b.Forwards),
-		Socks:     changeOf(one(old.Socks), one(b.Socks)),
+		Socks:     changeOf(old.proxies(), b.proxies()),
 	}
 }
 

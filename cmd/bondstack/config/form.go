@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"regexp"
@@ -70,18 +71,13 @@ var forms = map[string]form{
 	"domain": {"a domain name, such as example.org", domainPattern, func(s string) string {
 		return unless(len(s) < 254 && domain.MatchString(s), "is none")
 	}},
-	"listener": {"HOST:PORT with an IP address or localhost and a port, such as 127.0.0.1:9090 (port 0: any free one)", `^(\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost):[0-9]{1,5}$`, func(s string) string {
-		host, port, err := net.SplitHostPort(s)
-		if err != nil {
-			return "has no port"
-		}
-		if host != "localhost" {
-			a, err := netip.ParseAddr(host)
-			if err != nil || a.Zone() != "" {
-				return "has no IP address"
-			}
-		}
-		return unless(port == "0" || isPort(port), "has no port from 0 to 65535")
+	"listener": {"HOST:PORT with an IP address or localhost and a port, such as 127.0.0.1:9090 (port 0: any free one)", listenerPattern, func(s string) string {
+		port, why := listener(s)
+		return cmp.Or(why, unless(port == "0" || isPort(port), "has no port from 0 to 65535"))
+	}},
+	"proxy": {"HOST:PORT with an IP address or localhost and a port from 1 to 65535, such as 127.0.0.1:1080", listenerPattern, func(s string) string {
+		port, why := listener(s)
+		return cmp.Or(why, unless(isPort(port), "has no port from 1 to 65535"))
 	}},
 	"service": {"echo:PORT, discard:PORT, iperf3:PORT or http:PORT=FOLDER", `^((echo|discard|iperf3):[0-9]{1,5}|http:[0-9]{1,5}=.+)$`, func(s string) string {
 		kind, rest, _ := strings.Cut(s, ":")
@@ -106,6 +102,23 @@ var (
 	domain  = regexp.MustCompile(domainPattern)
 	forward = regexp.MustCompile(`^[a-z][-a-z0-9]*:.+=.+$`)
 )
+
+const listenerPattern = `^(\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost):[0-9]{1,5}$`
+
+// listener returns the port of HOST:PORT, and what is wrong with the rest.
+func listener(s string) (port, why string) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", "has no port"
+	}
+	if host != "localhost" {
+		a, err := netip.ParseAddr(host)
+		if err != nil || a.Zone() != "" {
+			return "", "has no IP address"
+		}
+	}
+	return port, ""
+}
 
 func unless(ok bool, why string) string {
 	if ok {

@@ -148,6 +148,7 @@ func TestSchemaAgrees(t *testing.T) {
 		{"mode: 1\ncontrol: here.sock", false, false},
 		{"mode: 1\nsocks: 1080", false, false},
 		{"mode: 1\nsocks: '[::1]:1080'", true, true},
+		{"mode: 1\nsocks: '127.0.0.1:0'", true, false},
 		{"mode: 1\nserve: [\"echo:7\"]", true, true},
 		{"mode: 1\nserve: [\"ftp:7\"]", false, false},
 		{"mode: 1\nserve: [\"echo:70000\"]", true, false},

@@ -59,7 +59,12 @@ type Bond struct {
 	VLANs           []VLAN   `yaml:"vlans,omitempty" doc:"VLAN devices on the bond." most:"4094"`
 	Serve           []string `yaml:"serve,omitempty" doc:"Services on the stack: echo:PORT, discard:PORT, iperf3:PORT, http:PORT=FOLDER." form:"service" most:"1024"`
 	Forwards        []string `yaml:"forwards,omitempty" doc:"Ports that are passed on, such as tcp:2222=127.0.0.1:22." form:"forward" most:"1024"`
-	Socks           string   `yaml:"socks,omitempty" doc:"Where the host finds a SOCKS5 proxy into the stack." form:"listener"`
+	Socks           string   `yaml:"socks,omitempty" doc:"Where the host finds a SOCKS5 proxy into the stack." form:"proxy"`
+	SocksUsers      string   `yaml:"socks_users,omitempty" doc:"A file of lines NAME:PASSWORD, who may use the proxy. Default everybody." form:"path"`
+	FlowLimit       int      `yaml:"flow_limit,omitempty" doc:"How many connections, and as many UDP flows, forwards and the proxy pass on at once. Default 1024." range:"1,65536"`
+	TCPIdle         uint32   `yaml:"tcp_idle,omitempty" doc:"Resets connections of forwards and of the proxy after so many milliseconds without a byte. Default never." range:"1,2147483647"`
+	UDPIdle         uint32   `yaml:"udp_idle,omitempty" doc:"Ends UDP flows of forwards and of the proxy after so many milliseconds without a datagram. Default 60000." range:"1000,2147483647"`
+	TxQueue         int      `yaml:"tx_queue,omitempty" doc:"How many packets may wait for a goroutine that sends several at once. Default none." range:"1,65536"`
 	Control         string   `yaml:"control,omitempty" doc:"The control socket. Default control in a folder of the user's own for the first bond, and NAME.sock beside it for the others." form:"path"`
 }
 
