@@ -107,7 +107,7 @@ func (p *program) start(ctx context.Context, i int, f *config.File) (*member, er
 		return nil, err
 	}
 	base := s.base()
-	if p.control != "" {
+	if p.control != "" && i == 0 {
 		base.control = p.control
 	}
 	base.seeing.bonds = p.bonds

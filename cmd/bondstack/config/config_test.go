@@ -193,3 +193,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a file says, the checks of its meaning bear it, and tell no more than a
+// reader can use.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte("version: 1\nbonds: [{name: a, mode: 4, slaves: [b], options: {lacp_rate: fast}, addresses: [10.0.0.2/24, dhcp], routes: [{to: default}]}]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, faults := Read(data, Checks{})
+		if file == nil && len(faults) == 0 || len(faults) > 2*maxFaults {
+			t.Fatalf("%d faults", len(faults))
+		}
+		for _, fault := range faults {
+			if strings.ContainsAny(fault.Error(), "\n\r") {
+				t.Fatalf("a fault is not a line: %q", fault.Error())
+			}
+		}
+	})
+}
