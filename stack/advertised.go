@@ -42,8 +42,9 @@ type advertised struct {
 	asked   tcpip.MonotonicTime
 	askedAt bool // whether asked is set
 
-	// applied is the goroutine's.
+	// applied and news are the goroutine's.
 	applied map[Route]struct{}
+	news    lineLimit
 }
 
 // timed is a value that is good until a time.
@@ -130,12 +131,17 @@ func (a *advertised) change(want map[Route]struct{}) {
 		if _, ok := a.applied[r]; ok || slices.Contains(i.Routes(), r) {
 			continue
 		}
-		if err := i.AddRoute(r); err != nil {
-			i.host.log().Warn("route of a router's", "error", err)
-			continue
+		err := i.AddRoute(r)
+		if err == nil {
+			a.applied[r] = struct{}{}
 		}
-		a.applied[r] = struct{}{}
-		i.host.log().Info("route", "interface", i.name, "route", r, "by", "slaac")
+		switch unsaid, ok := a.news.allow(i.host.opts.Clock.NowMonotonic()); {
+		case !ok:
+		case err != nil:
+			i.host.log().Warn("route of a router's", "error", err, "unsaid", unsaid)
+		default:
+			i.host.log().Info("route", "interface", i.name, "route", r, "by", "slaac", "unsaid", unsaid)
+		}
 	}
 }
 

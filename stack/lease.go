@@ -2,7 +2,6 @@ package stack
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -34,8 +33,12 @@ type leaser struct {
 	path      chan struct{} // of one: a change that waits stands for all
 	due       chan struct{} // of one
 
-	// routes are those of the lease that the interface has.
+	// routes are those of the lease that the interface has by it, and added whether
+	// it has the address by it: the program may have given it the same.
 	routes []Route
+	added  bool
+
+	ignored lineLimit
 
 	mu sync.Mutex
 	// The following are guarded by mu.
@@ -225,7 +228,8 @@ func (l *leaser) Bind(lease dhcp.Lease) {
 		log.Info("address", "interface", i.name, "address", lease.Prefix, "from", lease.Server, "for", lease.Expire, "by", "dhcp")
 	}
 	if !had || old.Prefix != lease.Prefix {
-		if err := i.AddAddress(lease.Prefix); err != nil {
+		err := i.AddAddress(lease.Prefix)
+		if l.added = err == nil; !l.added {
 			log.Warn("address of a lease", "error", err)
 		}
 	}
@@ -239,13 +243,16 @@ func (l *leaser) Unbind(lease dhcp.Lease, why string) {
 	l.iface.host.log().Warn("address lost", "interface", l.iface.name, "address", lease.Prefix, "reason", why, "by", "dhcp")
 	l.set(dhcp.Lease{}, false)
 	l.changeRoutes(nil)
-	// It fails where the program has taken it away.
-	_ = l.iface.RemoveAddress(lease.Prefix.Addr())
+	if l.added {
+		_ = l.iface.RemoveAddress(lease.Prefix.Addr()) // it fails where the program has taken it away
+	}
 }
 
 // Ignored implements dhcp.User.
 func (l *leaser) Ignored(why string) {
-	l.iface.host.log().Log(context.Background(), slog.LevelInfo, "dhcp", "interface", l.iface.name, "ignored", why)
+	if unsaid, ok := l.ignored.allow(l.iface.host.opts.Clock.NowMonotonic()); ok {
+		l.iface.host.log().Info("dhcp", "interface", l.iface.name, "ignored", why, "unsaid", unsaid)
+	}
 }
 
 // changeRoutes puts the routes of a lease in the place of the last one's.

@@ -238,3 +238,27 @@ func TestAutoconfOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestDHCPOwnAddress: a lease of the address that the program has given the host
+// anyway does not take it away when it is lost.
+func TestDHCPOwnAddress(t *testing.T) {
+	checkGoroutines(t)
+	left, right := newWire(t, wire.Options{})
+	server := newHost(t, right, stack.HostOptions{Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.1/24")}, DADInterval: time.Millisecond})
+	s := serveDHCP(t, server, "10.0.0.9")
+	r := &recorder{LinkEndpoint: left}
+	own := netip.MustParsePrefix("10.0.0.9/24")
+	h := newHost(t, r, stack.HostOptions{DHCP: true, Addresses: []netip.Prefix{own}, DADInterval: time.Millisecond})
+	if err := h.AwaitAddresses(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.set("10.0.0.10", true)
+	r.subscriber()() // the path has changed: the server refuses
+	awaitTrue(t, "the lease is lost", func() bool {
+		l, ok := h.Interfaces()[0].Lease()
+		return !ok || l.Prefix != own
+	})
+	if !slices.ContainsFunc(h.Addresses(), func(a stack.Address) bool { return a.Prefix == own }) {
+		t.Errorf("the host has lost its own %s with the lease: %v", own, h.Addresses())
+	}
+}

@@ -39,7 +39,7 @@ func sendDurations(ch chan<- prometheus.Metric, desc *prometheus.Desc, d *bondin
 	for _, b := range d.Buckets {
 		buckets[float64(b.UpToUs)/1e6] = b.Count
 	}
-	ch <- prometheus.MustNewConstHistogram(desc, d.Count, float64(d.SumUs)/1e6, buckets, bond)
+	ch <- prometheus.MustNewConstHistogram(desc, d.Count, float64(d.SumUs)/1e6, buckets, labelOf(bond))
 }
 
 // label is a word or several as the value of a label.

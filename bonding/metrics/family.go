@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"strconv"
+	"unicode/utf8"
+
 	"bondstack/bonding"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -101,6 +104,9 @@ func (f *families[T]) send(ch chan<- prometheus.Metric, t *T, names ...string) {
 	for _, m := range f.list {
 		m.values(t, func(value float64, labels ...string) {
 			all := append(append(make([]string, 0, len(names)+len(labels)), names...), labels...)
+			for i := range all {
+				all[i] = labelOf(all[i])
+			}
 			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, value, all...)
 		})
 	}
@@ -112,6 +118,15 @@ func (f *families[T]) described() []described {
 		list[i] = f.list[i].described
 	}
 	return list
+}
+
+// labelOf is a name as the value of a label. Linux takes names of any bytes, and
+// Prometheus only those in UTF-8: of others the bytes are written out.
+func labelOf(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
 }
 
 func number(yes bool) float64 {

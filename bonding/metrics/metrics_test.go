@@ -136,6 +136,18 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A name that is not in UTF-8, which Linux takes, ends nothing.
+func TestNamesOfAnyBytes(t *testing.T) {
+	r := newRig(t, bonding.Options{Name: "bond\xff"})
+	rec := linktest.NewRecorder(linktest.RecorderOptions{Address: "\x02\x00\x00\x00\xee\x09", State: link.State{Up: true, Carrier: true}})
+	if err := r.Enslave("eth\xfe", rec, bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if want, got := `bondstack_slave_transmit_packets_total{master="\"bond\\xff\"",slave="\"eth\\xfe\""} 0`, exposition(t, New(r)); !strings.Contains(got, want) {
+		t.Errorf("there is no %s in\n%.2000s", want, got)
+	}
+}
+
 // withTCP collects all that there is.
 func withTCP(t *testing.T) *Collector {
 	t.Helper()

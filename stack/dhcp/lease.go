@@ -135,17 +135,6 @@ func addresses(ips []net.IP) []netip.Addr {
 	return list
 }
 
-func search(m *dhcpv4.DHCPv4) []string {
-	var list []string
-	if labels := m.DomainSearch(); labels != nil {
-		list = labels.Labels
-	}
-	if len(list) == 0 && m.DomainName() != "" {
-		list = []string{m.DomainName()}
-	}
-	return list[:min(len(list), maxSearch)]
-}
-
 // routes pays no heed to routers where there are classless routes, as RFC 3442
 // asks.
 func routes(m *dhcpv4.DHCPv4) []Route {

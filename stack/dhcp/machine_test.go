@@ -280,6 +280,36 @@ func TestShortLease(t *testing.T) {
 	}
 }
 
+// TestSearch reads options as servers write them, and as they do not.
+func TestSearch(t *testing.T) {
+	long := strings.Repeat("\x01a", 1000) + "\x00"
+	for _, c := range []struct {
+		name, option string
+		want         []string
+	}{
+		{"compressed", "\x01b\x07example\x00\x01a\xc0\x02\xc0\x00", []string{"b.example", "a.example", "b.example"}},
+		{"without the root", "\x03lan", []string{"lan"}},
+		{"pointer behind a pointer", "\x03lan\x00\x01a\xc0\x00\x01b\xc0\x05", []string{"lan", "a.lan", "b.a.lan"}},
+		{"pointer to itself", "\xc0\x00", []string{"org"}},
+		{"pointers in a circle", "\x01a\xc0\x04\x01b\xc0\x00", []string{"org"}},
+		{"pointer cut off", "\x03lan\x00\xc0", []string{"org"}},
+		{"label cut off", "\x04lan", []string{"org"}},
+		{"label type", "\x80lan", []string{"org"}},
+		{"long name, many times", long + strings.Repeat("\xc0\x00", 2000), []string{"org"}},
+		{"many names", "\x01a\x00" + strings.Repeat("\xc0\x00", 2000), slices.Repeat([]string{"a"}, 16)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t)
+			r.m.Start(0)
+			r.receive(r.answer(dhcpv4.MessageTypeOffer, "10.0.0.9", dhcpv4.OptDomainName("org"),
+				dhcpv4.OptGeneric(dhcpv4.OptionDNSDomainSearchList, []byte(c.option))))
+			if l, _ := r.m.Lease(); !slices.Equal(l.Search, c.want) {
+				t.Errorf("domains %.100q, want %q", l.Search, c.want)
+			}
+		})
+	}
+}
+
 func TestNew(t *testing.T) {
 	for want, opts := range map[string]dhcp.Options{
 		"MAC 0200 has 2 bytes": {MAC: []byte{2, 0}},
