@@ -21,6 +21,7 @@ func (b *Bond) beginToReceive(s *slave) {
 	if b.copies != nil {
 		b.copies.table.Forget(s.slot)
 	}
+	b.tap(s)
 	switch b.config.mode {
 	case BalanceRR, BalanceXOR, Broadcast:
 		s.apart.Store(&receiver{slave: s})

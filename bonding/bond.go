@@ -64,6 +64,7 @@ type Bond struct {
 	own         []ownAddress // received for besides mac
 	copies      *copies
 	reordering  reordering
+	captures    []*Capture // replaced, not changed
 	arp         arpMonitor
 	lag         *aggregation // in 802.3ad, while a NIC has the bond
 	balancer    *balancer    // in balance-tlb and balance-alb, while a NIC has the bond
@@ -230,6 +231,9 @@ func (b *Bond) Close() {
 		b.dirty = true
 		onClose, b.onClose = b.onClose, nil
 		b.later(b.events.close)
+		for _, c := range b.captures {
+			c.end()
+		}
 	})
 	for _, s := range slaves {
 		s.detached.Store(true)

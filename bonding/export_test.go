@@ -12,3 +12,10 @@ func WriteBroadcastNeighbor(b *Bond, pkts stack.PacketBufferList) {
 func WriteXOR(b *Bond, pkts stack.PacketBufferList) {
 	writeBalanceXOR(b.snap.Load(), pkts, 0)
 }
+
+// CaptureForTest captures a packet as the data path does, and reads what waits.
+func CaptureForTest(c *Capture, pkt *stack.PacketBuffer) {
+	record([]*Capture{c}, nil, true, pkt)
+	for c.ring.next() != nil {
+	}
+}

@@ -42,6 +42,9 @@ func (p *port) admit(s *snapshot, protocol tcpip.NetworkProtocolNumber, pkt *sta
 		return false
 	}
 	c.received(len(eth) + pkt.Data().Size())
+	if taps := p.slave.taps.Load(); taps != nil {
+		record(*taps, p.slave, false, pkt)
+	}
 	if s.slow && protocol == lacp.EtherType {
 		if p.slave.bond.receiveSlow(p.slave, eth, pkt) {
 			return false

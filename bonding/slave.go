@@ -50,7 +50,9 @@ const maxWeight = 1_000_000_000
 type slave struct {
 	bond *Bond
 	ep   stack.LinkEndpoint
-	port port   // what ep delivers to
+	port port // what ep delivers to
+	// taps are the captures of what the slave sends and receives; nil: none.
+	taps atomic.Pointer[[]*Capture]
 	slot int    // index in snapshot.receivers and in the dedup table
 	room uint32 // largest host GSO packet it takes whole; 0: none
 	// untagged has GSO packets with VLAN tags cut before: the link would take

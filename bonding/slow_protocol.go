@@ -193,6 +193,9 @@ func (s *slave) writeControl(frame []byte) tcpip.Error {
 	if s.detached.Load() {
 		return nil
 	}
+	if taps := s.taps.Load(); taps != nil {
+		record(*taps, s, true, list.AsSlice()...)
+	}
 	n, err := s.ep.WritePackets(list)
 	s.counters.sent(list, n, section.Stripe())
 	if n == 0 && err == nil {

@@ -142,6 +142,7 @@ func (b *Bond) build() *snapshot {
 		s.hellos = b.hellos.hellos
 	}
 	s.serving = s.serves(b.config.mode.info())
+	s.tapped(b.captures)
 	return s
 }
 

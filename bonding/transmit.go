@@ -23,6 +23,9 @@ func (s *slave) send(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Err
 	if (s.room < gsoMaxSize || s.untagged) && s.needsOffload(pkts) {
 		return s.sendPrepared(pkts, stripe)
 	}
+	if taps := s.taps.Load(); taps != nil {
+		record(*taps, s, true, pkts.AsSlice()...)
+	}
 	n, err := s.ep.WritePackets(pkts)
 	s.counters.sent(pkts, n, stripe)
 	if n == pkts.Len() {

@@ -31,6 +31,9 @@ func (s *slave) sendPrepared(pkts stack.PacketBufferList, stripe uint32) (int, t
 	}
 	n, err := p.frames.Len(), tcpip.Error(nil)
 	if n > 0 {
+		if taps := s.taps.Load(); taps != nil {
+			record(*taps, s, true, p.frames.AsSlice()...)
+		}
 		n, err = s.ep.WritePackets(p.frames)
 		s.counters.sent(p.frames, n, stripe)
 		if n < p.frames.Len() {
