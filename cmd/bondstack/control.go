@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -156,6 +157,7 @@ func (c *controlSocket) serve(r *runState) {
 		st.WriteProc(w)
 	})
 	r.explainRequests(mux)
+	mux.HandleFunc("GET /v1/capture", r.capture)
 	c.changes = control.NewServer(r.bond, control.Options{Open: r.joiner.open, Logger: r.joiner.log})
 	c.changes.Register(mux)
 	c.server = c.changes.HTTP(mux)
@@ -176,22 +178,39 @@ const controlTimeout = 5 * time.Second
 
 // ask asks the instance behind a socket.
 func ask(socket, path string) ([]byte, error) {
-	client := http.Client{Timeout: controlTimeout, Transport: &http.Transport{
+	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
+	defer cancel()
+	resp, err := askStream(ctx, socket, path)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}
+
+// maxRefusal bounds what is read of an answer that is no success.
+const maxRefusal = 4096
+
+// askStream is ask for an answer that is read as it comes. The error of an answer that
+// is no success is its body.
+func askStream(ctx context.Context, socket, path string) (*http.Response, error) {
+	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		},
 	}}
-	resp, err := client.Get("http://bondstack" + path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://bondstack"+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", path, resp.Status)
+	resp, err := client.Do(req)
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return resp, err
 	}
-	return body, err
+	defer resp.Body.Close()
+	why, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(why)))
 }
 
 func askStatus(socket string) (st instanceStatus, err error) {

@@ -40,6 +40,7 @@ var commands = []command{
 	{"activate", "make a slave of a running instance the active one", runActivate},
 	{"add-slave", "add slaves to a running instance", runAddSlave},
 	{"bench", "measure TCP on a bond beside a bare link, in memory", runBench},
+	{"capture", "capture frames of a running instance as pcapng", runCapture},
 	{"check", "find every fault of configuration files", runCheck},
 	{"confirm", "make a change stay that was made with --confirm-within", runConfirm},
 	{"del-slave", "take slaves out of a running instance", runDelSlave},
