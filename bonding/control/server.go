@@ -112,7 +112,9 @@ func (s *Server) Change(r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	a := Answer{Applied: true, Outcome: applied.Outcome}
-	s.options.Logger.Info("changed by control", "bond", s.bond.Name(), "differences", fmt.Sprint(a.Differences))
+	if len(a.Differences) > 0 {
+		s.options.Logger.Info("changed by control", "bond", s.bond.Name(), "differences", fmt.Sprint(a.Differences))
+	}
 	if r.ConfirmWithinMs == 0 {
 		s.left(applied.Removed())
 		return a, nil

@@ -87,7 +87,7 @@ func TestRunFileFlags(t *testing.T) {
 	bad := inFile(t, "version: 1\nbonds: []\n")
 	r := runWith("", "run", "--config", bad)
 	r.check(t, "a bad file", exitFailure, "", bad+":2:8: bonds: the list is empty")
-	r.check(t, "a bad file", exitFailure, "", "has 1 faults")
+	r.check(t, "a bad file", exitFailure, "", "has 1 fault")
 	runWith("", "run", "--config", bad+"x").check(t, "no file", exitFailure, "", "no such file")
 }
 

@@ -186,16 +186,10 @@ func (s *execSettings) parseDNS(text string) error {
 	return nil
 }
 
-// onlyUser reports whether all slaves are links to the default network of kind user.
-func (s *execSettings) onlyUser() bool {
-	other := func(spec slaveSpec) bool { return spec.kind != userKind }
-	return len(s.slaves) > 0 && !slices.ContainsFunc(s.slaves, other) && !s.link.user.options.Gateway.IsValid() && !s.link.user.options.Gateway6.IsValid()
-}
-
 // useUserNetwork takes addresses of that network, and its routers, which are its
 // name servers too.
 func (s *execSettings) useUserNetwork() {
-	s.addresses = []netip.Prefix{netip.MustParsePrefix("10.0.2.15/24"), netip.MustParsePrefix("fd00::15/64")}
+	s.addresses = userAddresses()
 	s.gateways = []netip.Addr{user.DefaultGateway, user.DefaultGateway6}
 	s.dns = []netip.Addr{user.DefaultGateway}
 }

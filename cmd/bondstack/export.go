@@ -10,7 +10,7 @@ import (
 )
 
 const exportHelp = `
-Usage: bondstack export [--to ip] {-c FILE | --control SOCKET}
+Usage: bondstack export [--to ip] [-c FILE | --control SOCKET]
 
 Prints the ip commands by which Linux makes the same bonds: those of a configuration
 file (- is the standard input), or the bond of a running instance. The commands need
@@ -20,6 +20,7 @@ What Linux does not have, and what ip does not do, goes to the standard error, a
 comments. The status of an instance has neither routes nor VLAN devices.
 
 Examples:
+  bondstack export
   bondstack export -c bond.yaml
   bondstack export --to ip --control /run/bondstack/bond0.sock > bond.sh
   bondstack import bond.sh | bondstack export -c -`
@@ -28,15 +29,17 @@ func runExport(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := newFlags("export")
 	to := fs.String("to", "ip", "the `FORMAT`: ip")
 	file := fs.StringP("config", "c", "", "a configuration `FILE`, - for the standard input")
-	socket := fs.String("control", "", "the control `SOCKET` of a running instance")
+	socket := fs.String("control", "", "the control `SOCKET` (default "+defaultSocketText+")")
 	if code, done := parseFlags(fs, exportHelp, args, stdout, stderr); done {
 		return code
 	}
 	switch {
 	case *to != "ip":
 		return usageError("export", stderr, fmt.Errorf("--to %q: allowed is ip", *to))
-	case (*file == "") == (*socket == ""):
+	case *file != "" && *socket != "":
 		return usageError("export", stderr, errors.New("give one of -c and --control"))
+	case *file == "" && *socket == "":
+		*socket = defaultSocket()
 	}
 	script, err := exportScript(*file, *socket, stdin)
 	if err != nil {

@@ -45,11 +45,27 @@ func parseFlags(fs *pflag.FlagSet, text string, args []string, stdout, stderr io
 		}
 		return exitOK, true
 	case err != nil:
-		return usageError(fs.Name(), stderr, fmt.Errorf("%w; allowed are %s", err, flagNames(fs))), true
+		return usageError(fs.Name(), stderr, explainFlag(err, fs)), true
 	case fs.NArg() > 0:
 		return usageError(fs.Name(), stderr, fmt.Errorf("unexpected argument %q; allowed are the flags %s", fs.Arg(0), flagNames(fs))), true
 	}
 	return exitOK, false
+}
+
+// explainFlag adds to what is wrong with a flag those that there are, unless it is
+// its value that is wrong.
+func explainFlag(err error, fs *pflag.FlagSet) error {
+	var value *pflag.InvalidValueError
+	if errors.As(err, &value) {
+		return err
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		err = fmt.Errorf("%w%s", err, didYouMean("--", unknown.GetSpecifiedName(), names))
+	}
+	return fmt.Errorf("%w; allowed are %s", err, flagNames(fs))
 }
 
 func flagNames(fs *pflag.FlagSet) string {

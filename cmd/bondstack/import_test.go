@@ -85,7 +85,6 @@ func TestExportCommand(t *testing.T) {
 		args []string
 		want string
 	}{
-		{2, "", nil, "give one of -c and --control"},
 		{2, "", []string{"-c", "x", "--control", "y"}, "give one of -c and --control"},
 		{2, "", []string{"--to", "netplan", "-c", "x"}, `--to "netplan": allowed is ip`},
 		{1, "", []string{"-c", filepath.Join(t.TempDir(), "none")}, "no such file"},

@@ -95,8 +95,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if strings.HasPrefix(args[0], "-") {
 		what = "flag"
 	}
-	fmt.Fprintf(stderr, "bondstack: unknown %s %q, allowed are the commands %s, and --help, --version\n",
-		what, args[0], strings.Join(commandNames(), ", "))
+	fmt.Fprintf(stderr, "bondstack: unknown %s %q%s, allowed are the commands %s, and --help, --version\n",
+		what, args[0], didYouMean("", args[0], commandNames()), strings.Join(commandNames(), ", "))
 	return exitUsage
 }
 

@@ -60,7 +60,7 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"hsah"}, []string{`unknown command "hsah"`, "hash", "version"}},
+		{[]string{"hsah"}, []string{`unknown command "hsah" (did you mean hash?)`, "version"}},
 		{[]string{"help", "hsah"}, []string{`unknown command "hsah"`}},
 		{[]string{"--mode"}, []string{`unknown flag "--mode"`, "--help"}},
 		{[]string{"version", "now"}, []string{`unexpected argument "now"`}},

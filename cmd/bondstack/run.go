@@ -29,6 +29,7 @@ Slaves of kind user need no rights and no interface: they lead to a network in
 memory that passes connections on by ordinary sockets of the host. --slave user:
 gives them the names user0, user1 and so on. Settings for all of them follow the
 first: --slave user:,loopback=on (gateway=IP, gateway6=IP, dns=IP[:PORT], mtu=N).
+With no other slaves, --address, --gateway and --dns may be left out.
 --slave fd:N, named fdN, is a descriptor that a helper passed: a packet socket, a TAP
 device, or a unix socket that carries a frame a message.
 
@@ -65,6 +66,7 @@ Examples:
   bondstack run --slave eth1 --slave eth2 --mode balance-xor -o xmit_hash_policy=layer3+4 \
     --address 10.0.0.2/24 --address fd00::2/64 --gateway 10.0.0.1 --serve http:80=/srv/www
   bondstack run --slave eth1 --slave eth2 --mode active-backup --address dhcp --address auto
+  bondstack run --slave user: --slave user: --mode active-backup --metrics 9090 --socks 1080
   bondstack run --slave packet:eth1 --mode active-backup -o primary=eth1 -o updelay=200 \
     --address 10.0.0.2/24 --forward tcp:2222=127.0.0.1:22`
 
@@ -119,7 +121,11 @@ func parseRun(args []string, stdout, stderr io.Writer) (s *runSettings, code int
 	read(&f)
 	s.host.Name = s.name
 	f.each("--address", *addresses, s.parseAddress)
-	f.add("--address", given(*addresses, "--address 10.0.0.2/24"))
+	if s.onlyUser() && !fs.Changed("address") && !fs.Changed("gateway") && !fs.Changed("dns") {
+		s.useUserNetwork()
+	} else {
+		f.add("--address", given(*addresses, "--address 10.0.0.2/24"))
+	}
 	f.each("--gateway", *gateways, s.parseGateway)
 	f.each("--dns", *dns, s.parseDNS)
 	s.host.DNS.Search = *search

@@ -49,7 +49,7 @@ func runFile(path, control string, l logging, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "%s:%s\n", path, fault.Error())
 	}
 	if n := len(faults.Errors()); n > 0 {
-		return failure("run", stderr, fmt.Errorf("%s has %d faults", path, n))
+		return failure("run", stderr, fmt.Errorf("%s has %s", path, faultsText(n)))
 	}
 	if control != "" && len(f.Bonds) > 1 {
 		return usageError("run", stderr, fmt.Errorf("--control names one socket, and %s has %d bonds: they name theirs by their key control", path, len(f.Bonds)))
@@ -154,4 +154,11 @@ func socketOf(i int, name string) string {
 		return defaultSocket()
 	}
 	return filepath.Join(filepath.Dir(defaultSocket()), name+".sock")
+}
+
+func faultsText(n int) string {
+	if n == 1 {
+		return "1 fault"
+	}
+	return fmt.Sprintf("%d faults", n)
 }

@@ -44,7 +44,7 @@ func TestRunFlagFaults(t *testing.T) {
 		{[]string{"--mac", "2"}, []string{"--mac", `"2"`, "02:00:00:00:00:01"}},
 		{[]string{"--mac", "01:00:00:00:00:01"}, []string{"01:00:00:00:00:01"}},
 		{[]string{"--mtu", "9"}, []string{"MTU 9", "68 to 65535"}},
-		{[]string{"--mtu", "many"}, []string{"--mtu", `"many"`, "--slave"}},
+		{[]string{"--mtu", "many"}, []string{"--mtu", `"many"`, "(bondstack run --help tells more)"}},
 		{[]string{"--name", "a:b"}, []string{`"a:b"`, "colon"}},
 		{[]string{"--serve", "ftp:21"}, []string{`--serve: "ftp:21"`, `"ftp"`, "echo:PORT, discard:PORT, iperf3:PORT, http:PORT=DIR"}},
 		{[]string{"--serve", "echo:65536"}, []string{`"echo:65536"`, "1 to 65535"}},
@@ -65,7 +65,7 @@ func TestRunFlagFaults(t *testing.T) {
 		{[]string{"--forward", "tcp:1=host"}, []string{"tcp:1=host", `"host" is not HOST:PORT`}},
 		{[]string{"--forward", "tcp:1=host:0"}, []string{"tcp:1=host:0", "1 to 65535"}},
 		{[]string{"eth1"}, []string{`unexpected argument "eth1"`, "--slave"}},
-		{[]string{"--slaves", "eth1"}, []string{"unknown flag: --slaves", "--slave,"}},
+		{[]string{"--slaves", "eth1"}, []string{"unknown flag: --slaves (did you mean --slave?)", "--slave,"}},
 	} {
 		args := append(good, tt.args...)
 		r := runWith("", args...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -165,7 +166,7 @@ func (j *joiner) joinFirst(insist bool) error {
 func (j *joiner) join(spec slaveSpec) (absent bool, err error) {
 	ep, warnings, err := j.kinds[spec.kind](spec.name, j.link)
 	if err != nil {
-		return isAbsent(err), err
+		return isAbsent(err), explainRights(spec.kind, err)
 	}
 	if err := j.bond.Enslave(spec.name, ep, j.options[spec.name]); err != nil {
 		ep.Close()
@@ -175,6 +176,18 @@ func (j *joiner) join(spec slaveSpec) (absent bool, err error) {
 		j.log.Warn(w, "slave", spec.name)
 	}
 	return false, nil
+}
+
+// explainRights says what to do where a link may not be opened.
+func explainRights(kind string, err error) error {
+	if !errors.Is(err, os.ErrPermission) || kind == userKind || kind == fdKind {
+		return err
+	}
+	needs := "CAP_NET_RAW and CAP_NET_ADMIN"
+	if kind == "xdp" {
+		needs = "CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF and CAP_SYS_RESOURCE"
+	}
+	return fmt.Errorf("%w: kind %s needs root, or %s; run bondstack as root, or give slaves that need no rights (--slave user:)", err, kind, needs)
 }
 
 // isAbsent reports whether a link could not be opened because there is none.
@@ -193,7 +206,7 @@ func (j *joiner) open(kind, name string) (netstack.LinkEndpoint, error) {
 	for _, w := range warnings {
 		j.log.Warn(w, "slave", name)
 	}
-	return ep, err
+	return ep, explainRights(kind, err)
 }
 
 // say logs why a slave is missing, once for each reason.

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,6 +32,25 @@ func (s *bondSettings) userLinks() *userLinks {
 		s.link.user = &userLinks{}
 	}
 	return s.link.user
+}
+
+// onlyUser reports whether all slaves are links to the default network of kind user.
+func (s *bondSettings) onlyUser() bool {
+	other := func(spec slaveSpec) bool { return spec.kind != userKind }
+	return len(s.slaves) > 0 && !slices.ContainsFunc(s.slaves, other) && !s.link.user.options.Gateway.IsValid() && !s.link.user.options.Gateway6.IsValid()
+}
+
+// userAddresses are what a bond has in that network unless told otherwise.
+func userAddresses() []netip.Prefix {
+	return []netip.Prefix{netip.MustParsePrefix("10.0.2.15/24"), netip.MustParsePrefix("fd00::15/64")}
+}
+
+// useUserNetwork takes addresses of that network, and its routers, of which one is
+// the name server too.
+func (s *runSettings) useUserNetwork() {
+	s.host.Addresses = userAddresses()
+	s.host.Gateway, s.host.Gateway6 = user.DefaultGateway, user.DefaultGateway6
+	s.host.DNS.Servers = []netip.Addr{user.DefaultGateway}
 }
 
 // parse reads what follows "user:", [NAME][,SETTING=VALUE...], and returns the

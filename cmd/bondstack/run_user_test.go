@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,47 @@ func TestUserSlaves(t *testing.T) {
 		}
 		if done == c.ok || c.ok && got != c.want || !strings.Contains(got, c.want) {
 			t.Errorf("%q gives %s, want %s", c.slaves, got, c.want)
+		}
+	}
+}
+
+// With slaves of kind user alone the addresses are those of their network, unless
+// something is said about that.
+func TestUserNetworkByDefault(t *testing.T) {
+	for args, want := range map[string]string{
+		"--slave user: --slave user:":                        "[10.0.2.15/24 fd00::15/64] 10.0.2.2 fd00::2 [10.0.2.2]",
+		"--slave user: --address 10.0.2.9/24":                "[10.0.2.9/24] invalid IP invalid IP []",
+		"--slave user: --dns 10.0.2.2":                       "--address: missing",
+		"--slave user:,gateway=10.9.0.1":                     "--address: missing",
+		"--slave user: --slave eth1":                         "--address: missing",
+		"--slave user: --address 10.0.2.9 --metrics nowhere": "nowhere",
+	} {
+		var out bytes.Buffer
+		s, _, done := parseRun(append(strings.Fields(args), "--mode", "active-backup"), &out, &out)
+		got := out.String()
+		if !done {
+			got = fmt.Sprint(s.host.Addresses, s.host.Gateway, s.host.Gateway6, s.host.DNS.Servers)
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s gives %s, want %s", args, got, want)
+		}
+	}
+}
+
+// Who may not open a link is told what it needs, and what needs nothing.
+func TestExplainRights(t *testing.T) {
+	denied := fmt.Errorf("open a packet socket: %w", syscall.EPERM)
+	for _, kind := range []string{defaultKind, "fdbased", "xdp"} {
+		err := explainRights(kind, denied)
+		for _, want := range []string{"packet socket: operation not permitted", "kind " + kind + " needs root", "CAP_NET_RAW", "--slave user:"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q in it", kind, err, want)
+			}
+		}
+	}
+	for kind, err := range map[string]error{defaultKind: io.EOF, userKind: denied, fdKind: denied, "xdp": nil} {
+		if got := explainRights(kind, err); got != err {
+			t.Errorf("%s: %v becomes %v", kind, err, got)
 		}
 	}
 }

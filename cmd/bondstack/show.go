@@ -56,8 +56,11 @@ func runShow(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 
 // explainAsk says what to do when nobody answers.
 func explainAsk(socket string, err error) error {
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("no instance runs on %s; start one with bondstack run or tap, or name its socket with --control", socket)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("no instance runs on %s; start one with bondstack run or tap, be the user who runs it (sudo, where it is root), or name its socket with --control", socket)
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Errorf("control socket %s: it is another user's, who alone may use it: be that user (sudo, where it is root): %w", socket, syscall.EACCES)
 	}
 	return err
 }

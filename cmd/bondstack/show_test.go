@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -50,6 +52,11 @@ func TestShowFaults(t *testing.T) {
 		r := runWith("", "show", "--control", socket)
 		for _, want := range []string{"no instance runs on " + socket, "bondstack run", "--control"} {
 			r.check(t, "show without an instance", exitFailure, "", want)
+		}
+	}
+	for _, want := range []string{"control socket /x", "another user's", "sudo"} {
+		if err := explainAsk("/x", fmt.Errorf("dial: %w", syscall.EACCES)); !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
 	runWith("", "show", "--json", "--proc").check(t, "show --json --proc", exitUsage, "", "--json and --proc")

@@ -311,6 +311,11 @@ func TestWarnings(t *testing.T) {
 	if w := e.Warnings(); len(w) != 0 {
 		t.Errorf("Warnings() = %q, want none", w)
 	}
+	p.near.Down("veth0")
+	if w := e.Warnings(); len(w) != 1 || !strings.Contains(w[0], "ip link set dev veth0 up") {
+		t.Errorf("Warnings() = %q of an interface that is down, want one that names the remedy", w)
+	}
+	p.near.Up("veth0")
 	p.near.AddAddress("veth0", "10.9.0.7/24")
 	w := e.Warnings()
 	if len(w) != 1 || !strings.Contains(w[0], "10.9.0.7") || !strings.Contains(w[0], "veth0") || !strings.Contains(w[0], "exclusive") {

@@ -8,13 +8,16 @@ import (
 
 // Warnings returns what an operator should know about the endpoint at this
 // moment, a sentence each, or nothing: that the host has addresses on the
-// interface and how to keep its stack from answering, that buffers are smaller
-// than asked for, that the interface's address could not be changed, why an
-// interface that came back could not be opened.
+// interface and how to keep its stack from answering, that the interface is down,
+// that buffers are smaller than asked for, that the interface's address could not
+// be changed, why an interface that came back could not be opened.
 func (e *Endpoint) Warnings() []string {
 	var warnings []string
 	if !e.options.Exclusive {
 		warnings = append(warnings, e.addressWarnings()...)
+	}
+	if w := e.downWarning(); w != "" {
+		warnings = append(warnings, w)
 	}
 	if w := e.bufferWarning(); w != "" {
 		warnings = append(warnings, w)
@@ -54,15 +57,30 @@ func (e *Endpoint) addressWarnings() []string {
 	var warnings []string
 	if len(global) > 0 {
 		warnings = append(warnings, fmt.Sprintf("interface %q has addresses of the host (%s): the host's own stack answers "+
-			"frames for them too, with resets and ICMP errors; remove them (ip address flush dev %s) or use the exclusive option",
+			"frames for them too, with resets and ICMP errors; remove them (ip address flush dev %s) or use the option exclusive",
 			e.name, strings.Join(global, ", "), e.name))
 	}
 	if len(local) > 0 {
 		warnings = append(warnings, fmt.Sprintf("interface %q has a link-local address of the host (%s): a stack that makes "+
 			"its own from the same hardware address has the same one; turn it off (ip link set dev %s addrgenmode none, "+
-			"ip -6 address flush dev %s) or use the exclusive option", e.name, strings.Join(local, ", "), e.name, e.name))
+			"ip -6 address flush dev %s) or use the option exclusive", e.name, strings.Join(local, ", "), e.name, e.name))
 	}
 	return warnings
+}
+
+// downWarning warns of an interface that is down, which the endpoint leaves so: it
+// is the host's.
+func (e *Endpoint) downWarning() string {
+	down := false
+	e.ns.Do(func() error {
+		i, err := net.InterfaceByName(e.name)
+		down = err == nil && i.Flags&net.FlagUp == 0
+		return err
+	})
+	if !down {
+		return ""
+	}
+	return fmt.Sprintf("interface %q is down: it carries nothing until it is set up (ip link set dev %s up)", e.name, e.name)
 }
 
 // bufferWarning warns of socket buffers that the system's limits cut.
