@@ -68,7 +68,7 @@ func parseMixed(fs *pflag.FlagSet, help string, args []string, stdout, stderr io
 		fmt.Fprintf(stdout, "%s\n\nFlags:\n%s", strings.TrimSpace(help), fs.FlagUsages())
 		return exitOK, true
 	case err != nil:
-		return usageError(fs.Name(), stderr, fmt.Errorf("%w; allowed are %s", err, flagNames(fs))), true
+		return usageError(fs.Name(), stderr, explainFlag(err, fs)), true
 	}
 	return exitOK, false
 }

@@ -139,6 +139,7 @@ func TestChangeCommandsRefused(t *testing.T) {
 		{"set miimon=50 --confirm-within 2s --dry-run", exitUsage, []string{"dry run"}},
 		{"confirm", exitFailure, []string{"no such change waits"}},
 		{"confirm 1 2", exitUsage, []string{"at most one ID"}},
+		{"set miimon=50 --confirm-within 2", exitUsage, []string{`"30s" or "5m"` + "\n(bondstack set --help"}},
 		{"set miimon=50 --force", exitUsage, []string{"unknown flag", "--dry-run"}},
 	} {
 		r := runWith("", append(strings.Fields(tt.command), "--control", c.socket)...)

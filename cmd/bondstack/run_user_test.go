@@ -129,7 +129,7 @@ func TestUserLinks(t *testing.T) {
 		}
 	}
 	i.await("both connections are counted", func(st instanceStatus) bool {
-		return st.Forwarded.TCP.Opened == 2 && st.Forwarded.TCP.Open == 0 && st.up("user0", "user1")
+		return st.Forwarded.TCP.Opened == 2 && st.Forwarded.TCP.Open == 0 && st.User.Relay.TCP.Open == 0 && st.up("user0", "user1")
 	})
 	if text := runWith("", "show", "--control", i.socket).stdout; !strings.Contains(text, "forwarded connections: 0 open of 2") ||
 		!strings.Contains(text, "user network's connections: 0 open of 2") || !strings.Contains(text, "0 denied") {
