@@ -16,17 +16,17 @@ func (e *Endpoint) Warnings() []string {
 	if !e.options.Exclusive {
 		warnings = append(warnings, e.addressWarnings()...)
 	}
-	if w := e.downWarning(); w != "" {
-		warnings = append(warnings, w)
-	}
 	if w := e.bufferWarning(); w != "" {
 		warnings = append(warnings, w)
 	}
 	e.mu.Lock()
-	if err := e.failure; err != nil {
-		warnings = append(warnings, fmt.Sprintf("interface %q is there but cannot be opened: %v", e.name, err))
-	}
+	failure := e.failure
 	e.mu.Unlock()
+	if failure != nil {
+		warnings = append(warnings, fmt.Sprintf("interface %q is there but cannot be opened: %v", e.name, failure))
+	} else if w := e.downWarning(); w != "" {
+		warnings = append(warnings, w)
+	}
 	e.hardware.mu.Lock()
 	defer e.hardware.mu.Unlock()
 	if err := e.hardware.failure; err != nil {
