@@ -142,11 +142,32 @@ func (b *Bond) tap(s *slave) {
 			at = append(at, c)
 		}
 	}
-	if at == nil {
+	if at == nil && !s.silenced {
 		s.taps.Store(nil)
 		return
 	}
-	s.taps.Store(&at)
+	s.taps.Store(&taps{captures: at, silent: s.silenced})
+}
+
+// taps is who else has what a slave sends and receives. It does not change.
+type taps struct {
+	captures []*Capture
+	// silent has all frames discarded: see Cut.
+	silent bool
+}
+
+// take records packets, or discards them, and then nobody else has them.
+func (t *taps) take(at *slave, out bool, pkts ...*stack.PacketBuffer) (discarded bool) {
+	if t.silent {
+		reason := dropRxSilenced
+		if out {
+			reason = dropTxSilenced
+		}
+		at.counters.drop(reason, len(pkts))
+		return true
+	}
+	record(t.captures, at, out, pkts...)
+	return false
 }
 
 // Dropped returns how many frames the capture had no room for.

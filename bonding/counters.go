@@ -17,6 +17,7 @@ const (
 	dropTxLinkGone                       // the slave's link was gone, and no other took it
 	dropTxMalformed                      // a GSO packet that cannot be cut
 	dropTxError                          // the slave returned another error
+	dropTxSilenced                       // the slave is silenced by Cut
 	dropRxShort                          // shorter than an Ethernet header
 	dropRxNotMember                      // came while the slave was joining or leaving
 	dropRxNoNIC                          // no NIC has the bond
@@ -25,13 +26,14 @@ const (
 	dropRxOtherHost                      // for another host's address
 	dropRxCopy                           // another slave has delivered it
 	dropRxChecksum                       // wrong checksum
+	dropRxSilenced                       // the slave is silenced by Cut
 	dropRxControlFlood                   // more control frames than a partner can have reason for
 	numDropReasons
 )
 
 var dropNames = [numDropReasons]string{
-	"tx_no_slave", "tx_no_buffer", "tx_link_gone", "tx_malformed", "tx_error",
-	"rx_short", "rx_not_member", "rx_no_nic", "rx_inactive", "rx_own", "rx_other_host", "rx_copy", "rx_checksum", "rx_control_flood",
+	"tx_no_slave", "tx_no_buffer", "tx_link_gone", "tx_malformed", "tx_error", "tx_silenced",
+	"rx_short", "rx_not_member", "rx_no_nic", "rx_inactive", "rx_own", "rx_other_host", "rx_copy", "rx_checksum", "rx_silenced", "rx_control_flood",
 }
 
 // inError reports whether a frame dropped for this reason was lost. The others

@@ -51,7 +51,7 @@ func (e *OptionError) Unwrap() error { return e.Err }
 // SlaveError says which slave could not be enslaved, released or changed, and
 // why.
 type SlaveError struct {
-	Op     string // "enslave", "release", "drain" or "set"
+	Op     string // "enslave", "release", "drain", "cut" or "set"
 	Slave  string
 	Reason string
 	Err    error // one of the errors above

@@ -68,6 +68,8 @@ func (b *Bond) explainSlave(s *slave) (why, remedy string) {
 	now := b.now()
 	left := time.Duration(max(s.until-now, 0)).Round(time.Millisecond)
 	switch {
+	case s.silenced:
+		return "all its frames are discarded, as a drill has it", "it ends by itself"
 	case s.disabled:
 		return "not used: it was disabled by hand", fmt.Sprintf("bondstack set %s.enabled=1", s.name)
 	case s.goneUntil != 0 && s.state.Usable():

@@ -41,10 +41,10 @@ func (p *port) admit(s *snapshot, protocol tcpip.NetworkProtocolNumber, pkt *sta
 		c.drop(dropRxShort, 1)
 		return false
 	}
-	c.received(len(eth) + pkt.Data().Size())
-	if taps := p.slave.taps.Load(); taps != nil {
-		record(*taps, p.slave, false, pkt)
+	if taps := p.slave.taps.Load(); taps != nil && taps.take(p.slave, false, pkt) {
+		return false
 	}
+	c.received(len(eth) + pkt.Data().Size())
 	if s.slow && protocol == lacp.EtherType {
 		if p.slave.bond.receiveSlow(p.slave, eth, pkt) {
 			return false

@@ -51,8 +51,8 @@ type slave struct {
 	bond *Bond
 	ep   stack.LinkEndpoint
 	port port // what ep delivers to
-	// taps are the captures of what the slave sends and receives; nil: none.
-	taps atomic.Pointer[[]*Capture]
+	// taps is who else has what the slave sends and receives; nil: nobody.
+	taps atomic.Pointer[taps]
 	slot int    // index in snapshot.receivers and in the dedup table
 	room uint32 // largest host GSO packet it takes whole; 0: none
 	// untagged has GSO packets with VLAN tags cut before: the link would take
@@ -98,6 +98,7 @@ type slave struct {
 	loss       loss
 	flap       flapGuard
 	draining   bool              // Drain was called
+	silenced   bool              // by Cut
 	graceUntil instant           // until then an inactive slave still receives
 	lingerAddr tcpip.LinkAddress // that its link was told of for that time
 	standsBack bool              // held back, and others serve

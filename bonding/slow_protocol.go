@@ -193,8 +193,8 @@ func (s *slave) writeControl(frame []byte) tcpip.Error {
 	if s.detached.Load() {
 		return nil
 	}
-	if taps := s.taps.Load(); taps != nil {
-		record(*taps, s, true, list.AsSlice()...)
+	if taps := s.taps.Load(); taps != nil && taps.take(s, true, pkt) {
+		return nil
 	}
 	n, err := s.ep.WritePackets(list)
 	s.counters.sent(list, n, section.Stripe())

@@ -68,6 +68,7 @@ type SlaveStatus struct {
 	Monitors         map[string]string `json:"monitors"`        // what each says: up, going_down, down, going_back or unknown
 	ARP              *ARPSlave         `json:"arp,omitempty"`   // while the ARP monitor runs
 	Draining         bool              `json:"draining"`        // Drain was called
+	Silenced         bool              `json:"silenced"`        // by Cut
 	FlapLosses       uint32            `json:"flap_losses"`     // losses that flap_backoff counts
 	FlapHoldMs       uint64            `json:"flap_hold_ms"`    // for how long it is held back yet
 	StandsBack       bool              `json:"stands_back"`     // drained or held back, while others serve
@@ -172,7 +173,7 @@ func (s *slave) status(now instant) SlaveStatus {
 		Counters: t.counters(),
 	}
 	s.flap.forget(now, s.bond.config.flapBackoff)
-	st.Draining, st.StandsBack = s.draining, s.standsBack
+	st.Draining, st.StandsBack, st.Silenced = s.draining, s.standsBack, s.silenced
 	st.FlapLosses, st.FlapHoldMs = s.flap.losses, ms(s.flap.left(now))
 	if s.backup {
 		st.State = "backup"

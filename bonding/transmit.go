@@ -23,8 +23,13 @@ func (s *slave) send(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Err
 	if (s.room < gsoMaxSize || s.untagged) && s.needsOffload(pkts) {
 		return s.sendPrepared(pkts, stripe)
 	}
-	if taps := s.taps.Load(); taps != nil {
-		record(*taps, s, true, pkts.AsSlice()...)
+	return s.sendFrames(pkts, stripe)
+}
+
+// sendFrames sends what the slave can take as it is.
+func (s *slave) sendFrames(pkts stack.PacketBufferList, stripe uint32) (int, tcpip.Error) {
+	if taps := s.taps.Load(); taps != nil && taps.take(s, true, pkts.AsSlice()...) {
+		return pkts.Len(), nil
 	}
 	n, err := s.ep.WritePackets(pkts)
 	s.counters.sent(pkts, n, stripe)

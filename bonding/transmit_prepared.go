@@ -31,14 +31,7 @@ func (s *slave) sendPrepared(pkts stack.PacketBufferList, stripe uint32) (int, t
 	}
 	n, err := p.frames.Len(), tcpip.Error(nil)
 	if n > 0 {
-		if taps := s.taps.Load(); taps != nil {
-			record(*taps, s, true, p.frames.AsSlice()...)
-		}
-		n, err = s.ep.WritePackets(p.frames)
-		s.counters.sent(p.frames, n, stripe)
-		if n < p.frames.Len() {
-			n, err = s.sendRest(p.frames, n, err, stripe)
-		}
+		n, err = s.sendFrames(p.frames, stripe)
 	}
 	sent := p.packets(n)
 	if n == p.frames.Len() {

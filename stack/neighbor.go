@@ -4,10 +4,36 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
+
+// Neighbors returns the addresses on the link of the host's first interface that have
+// answered and are not known to have gone, in order.
+func (h *Host) Neighbors() []netip.Addr {
+	var found []netip.Addr
+	for _, proto := range []tcpip.NetworkProtocolNumber{header.IPv4ProtocolNumber, header.IPv6ProtocolNumber} {
+		list, err := h.stack.Neighbors(firstNIC, proto)
+		if err != nil {
+			continue // the interface has no such protocol, or has gone
+		}
+		for _, e := range list {
+			switch e.State {
+			case netstack.Reachable, netstack.Stale, netstack.Delay, netstack.Probe, netstack.Static:
+				a := fromAddress(e.Addr)
+				if a.Is6() && a.IsLinkLocalUnicast() {
+					a = a.WithZone(h.name)
+				}
+				found = append(found, a)
+			}
+		}
+	}
+	slices.SortFunc(found, netip.Addr.Compare)
+	return found
+}
 
 // NextHop returns the MAC address to which the host sends packets for an address: the
 // neighbour's own, or its router's. Where it is not known the host asks for it, until

@@ -34,7 +34,8 @@ type PingOptions struct {
 type PingCounts struct {
 	// Sent are the echo requests, Received those that were answered.
 	Sent, Received uint64
-	// Late are the Received ones whose answer came after Ping had given up.
+	// Late are the Received ones that no Ping waited for: it had given up, or they
+	// were asked for by Send.
 	Late uint64
 	// Duplicates are answers to requests that were answered already.
 	Duplicates uint64
@@ -144,16 +145,11 @@ func (p *Pinger) ask(ctx context.Context) (time.Duration, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	p.drain()
-	p.sequence++
-	p.waiting = true
-	binary.BigEndian.PutUint16(p.request[6:], p.sequence)
 	start := p.clock.NowMonotonic()
-	if err := p.send(ctx); err != nil {
+	if err := p.next(ctx); err != nil {
 		return 0, err
 	}
-	p.counts.Sent++
-	p.open[p.sequence] = struct{}{}
+	p.waiting = true
 	for {
 		if err := p.s.begin(&p.s.rd); err != nil {
 			return 0, err
@@ -169,6 +165,37 @@ func (p *Pinger) ask(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
+}
+
+// Send sends an echo request and waits for nothing, neither for an answer, which
+// Counts counts, nor for room to send.
+func (p *Pinger) Send() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.next(ended); err != nil {
+		return fmt.Errorf("stack: ping %s: %w", p.to, err)
+	}
+	return nil
+}
+
+// ended is the context of who does not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// next sends the next request.
+func (p *Pinger) next(ctx context.Context) error {
+	p.drain()
+	p.sequence++
+	binary.BigEndian.PutUint16(p.request[6:], p.sequence)
+	if err := p.send(ctx); err != nil {
+		return err
+	}
+	p.counts.Sent++
+	p.open[p.sequence] = struct{}{}
+	return nil
 }
 
 func (p *Pinger) send(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,5 +119,40 @@ func TestPingerCounts(t *testing.T) {
 	}
 	if got, want := p.Counts(), (stack.PingCounts{Sent: 5, Received: 5, Late: 1, Duplicates: 1}); got != want {
 		t.Errorf("Counts() = %+v, want %+v", got, want)
+	}
+}
+
+// Send waits for nothing, and its answers are counted; whoever answered is a
+// neighbour.
+func TestPingerSend(t *testing.T) {
+	a, _ := newPair(t)
+	if got := a.Neighbors(); len(got) != 0 {
+		t.Errorf("Neighbors() at first = %v", got)
+	}
+	for _, to := range []string{"10.0.0.2", "fd00::2"} {
+		p, err := a.NewPinger(t.Context(), addr(to), stack.PingOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if err := p.Send(); err != nil {
+				t.Errorf("Send() to %s = %v", to, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if _, err := p.Ping(ctx); err != nil { // its answer comes after those
+			t.Error(err)
+		}
+		cancel()
+		if got, want := p.Counts(), (stack.PingCounts{Sent: 4, Received: 4, Late: 3}); got != want {
+			t.Errorf("Counts() = %+v, want %+v", got, want)
+		}
+		p.Close()
+		if err := p.Send(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Send() after Close = %v", err)
+		}
+	}
+	if got, want := a.Neighbors(), []netip.Addr{addr("10.0.0.2"), addr("fd00::2")}; !slices.Equal(got, want) {
+		t.Errorf("Neighbors() = %v, want %v", got, want)
 	}
 }
