@@ -17,6 +17,7 @@ import (
 
 	"bondstack/bonding"
 	"bondstack/bonding/control"
+	"bondstack/cmd/bondstack/drill"
 	"bondstack/link/relay"
 	"bondstack/link/user"
 	"bondstack/stack"
@@ -92,6 +93,7 @@ type controlSocket struct {
 	listener net.Listener
 	server   *http.Server
 	changes  *control.Server
+	drills   *drill.Server
 }
 
 // listenControl takes the socket. Where another instance has it the error says
@@ -160,6 +162,8 @@ func (c *controlSocket) serve(r *runState) {
 	mux.HandleFunc("GET /v1/capture", r.capture)
 	c.changes = control.NewServer(r.bond, control.Options{Open: r.joiner.open, Logger: r.joiner.log})
 	c.changes.Register(mux)
+	c.drills = drill.NewServer(r.bond, r.host, r.joiner.log)
+	c.drills.Register(mux)
 	c.server = c.changes.HTTP(mux)
 	go c.server.Serve(c.listener)
 }
@@ -168,6 +172,7 @@ func (c *controlSocket) serve(r *runState) {
 func (c *controlSocket) close() {
 	if c.server != nil {
 		c.server.Close()
+		c.drills.Close()
 		c.changes.Close()
 	}
 	c.listener.Close()

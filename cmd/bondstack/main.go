@@ -46,6 +46,7 @@ var commands = []command{
 	{"del-slave", "take slaves out of a running instance", runDelSlave},
 	{"devices", "measure the table of named devices beside gVisor's and the kernel's", runDevices},
 	{"drain", "take slaves of a running instance out of use without loss", runDrain},
+	{"drill", "run a failover of a running instance on purpose, and measure the outage", runDrill},
 	{"exec", "run a command in a network namespace that has only a bond", runExec},
 	{"explain", "tell in words which slave sends a flow, and why each is or is not in use", runExplain},
 	{"export", "print the ip commands by which Linux makes the same bond", runExport},
