@@ -41,6 +41,7 @@ func roles(f *families[bonding.SlaveStatus]) {
 	f.flag("bondstack_slave_enabled", "0 where the slave was disabled by hand.", func(s *bonding.SlaveStatus) bool { return s.Enabled })
 	f.flag("bondstack_slave_receives", "1 where packets from the slave are delivered.", func(s *bonding.SlaveStatus) bool { return s.Receives })
 	f.flag("bondstack_slave_draining", "1 where the slave is drained.", func(s *bonding.SlaveStatus) bool { return s.Draining })
+	f.flag("bondstack_slave_silenced", "1 where a drill discards the slave's frames.", func(s *bonding.SlaveStatus) bool { return s.Silenced })
 	f.flag("bondstack_slave_stands_back", "1 where the slave is drained or held back while others serve.", func(s *bonding.SlaveStatus) bool { return s.StandsBack })
 }
 

@@ -57,37 +57,56 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	if !s.mu.TryLock() {
-		refuse(w, http.StatusConflict, errors.New("a drill runs already: wait until it is over"))
-		return
-	}
-	defer s.mu.Unlock()
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Time{}) // reading on is how the client's going is noticed
-	ctx, cancel := context.WithCancel(req.Context())
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	d, err := prepare(ctx, s.bond, s.host, r)
-	if err != nil {
-		refuse(w, http.StatusUnprocessableEntity, err)
-		return
-	}
-	defer d.close()
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	d.emit = func(l Line) {
+	started := false
+	emit := func(l Line) {
+		if !started {
+			started = true
+			w.Header().Set("Content-Type", "application/x-ndjson")
+		}
 		_ = rc.SetWriteDeadline(time.Now().Add(writeWithin))
 		_ = json.NewEncoder(w).Encode(l) // an error is the client's going
 		_ = rc.Flush()
 	}
+	result, err := s.run(req.Context(), r, emit)
+	switch {
+	case err == nil:
+		emit(Line{Phase: Finished, Result: result})
+	case started:
+		emit(Line{Phase: Failed, Error: err.Error()})
+	case errors.Is(err, errBusy):
+		refuse(w, http.StatusConflict, err)
+	default:
+		refuse(w, http.StatusUnprocessableEntity, err)
+	}
+}
+
+var errBusy = errors.New("a drill runs already: wait until it is over")
+
+// run runs a drill, where none runs. When it returns the next can begin.
+func (s *Server) run(ctx context.Context, r Request, emit func(Line)) (*Result, error) {
+	if !s.mu.TryLock() {
+		return nil, errBusy
+	}
+	defer s.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	d, err := prepare(ctx, s.bond, s.host, r)
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	d.emit = emit
 	s.log.Warn("a drill begins", "bond", s.bond.Name(), "slave", r.Slave, "how", d.request.How, "for_ms", r.ForMs, "count", r.Count)
 	result, err := d.run(ctx)
 	if err != nil {
 		s.log.Warn("the drill has failed", "bond", s.bond.Name(), "error", err)
-		d.emit(Line{Phase: Failed, Error: err.Error()})
-		return
+		return nil, err
 	}
 	s.log.Info("the drill is over", "bond", s.bond.Name(), "lost", result.Lost, "sent", result.Sent)
-	d.emit(Line{Phase: Finished, Result: result})
+	return result, nil
 }
 
 // refuse answers with an error, as the control server does.
