@@ -85,6 +85,12 @@ func settingsOf(b *config.Bond, control string) (settings, error) {
 	if s.control == "" {
 		s.control = control
 	}
+	s.link.user = &userLinks{} // a reload may bring the first slave of it
+	if b.UserNetwork != "" {
+		if err := s.link.user.options.Set(b.UserNetwork); err != nil {
+			return nil, fmt.Errorf("user_network: %w", err)
+		}
+	}
 	for i := range b.Slaves {
 		sl := &b.Slaves[i]
 		s.slaves = append(s.slaves, slaveSpec{sl.KindOrDefault(), sl.Name})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bondstack/cmd/bondstack/config"
 	"bondstack/link/linktest"
 )
 
@@ -140,4 +141,29 @@ func TestUserLinks(t *testing.T) {
 func portBytes(l net.Listener) string {
 	port := l.Addr().(*net.TCPAddr).Port
 	return string([]byte{byte(port >> 8), byte(port)})
+}
+
+// Slaves of kind user in a file lead to one network with the file's settings.
+func TestUserNetworkOfFile(t *testing.T) {
+	f, faults := config.Read([]byte("version: 1\nbonds:\n- {name: b, mode: 1, addresses: [10.0.2.15/24], slaves: [{name: u0, kind: user}], user_network: 'loopback=on,mtu=1400'}\n"), config.Checks{})
+	if len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	s, err := settingsOf(&f.Bonds[0], "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := s.base().link
+	if !link.user.options.Loopback {
+		t.Error("the setting is not taken")
+	}
+	ep, _, err := openUser("u0", link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ep.MTU() != 1400 {
+		t.Errorf("MTU %d, want 1400", ep.MTU())
+	}
+	ep.Close()
+	link.user.close()
 }

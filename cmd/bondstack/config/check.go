@@ -59,8 +59,8 @@ func (f *File) Check(c Checks) Faults {
 	for i := range f.Bonds {
 		ck.bond(fmt.Sprintf("bonds[%d]", i), &f.Bonds[i])
 	}
-	ck.unique("metrics", "the listener", f.Metrics)
-	ck.unique("web", "the listener", f.Web)
+	ck.unique("metrics", "the listener", withHost(f.Metrics))
+	ck.unique("web", "the listener", withHost(f.Web))
 	ck.faults.sort()
 	return ck.faults
 }
@@ -87,9 +87,12 @@ func (c *checker) unique(key, what, value string) {
 func (c *checker) bond(key string, b *Bond) {
 	c.unique(join(key, "name"), "the name", b.Name)
 	c.unique(join(key, "control"), "the socket", b.Control)
-	c.unique(join(key, "socks"), "the listener", b.Socks)
+	c.unique(join(key, "socks"), "the listener", withHost(b.Socks))
 	if b.SocksUsers != "" && b.Socks == "" {
 		c.add(join(key, "socks_users"), "there is no proxy that they could use: socks is missing")
+	}
+	if b.UserNetwork != "" && !slices.ContainsFunc(b.Slaves, func(s Slave) bool { return s.Kind == "user" }) {
+		c.warn(join(key, "user_network"), "no slave is of kind user yet")
 	}
 	names := c.slaves(join(key, "slaves"), b)
 	c.options(join(key, "options"), b, names)

@@ -70,6 +70,8 @@ func TestCheckFaults(t *testing.T) {
 		{bond("  mode: 1\n  vlans: [{id: 5, vlans: [{id: 6, vlans: [{id: 7}]}]}, {id: 8, vlans: [{id: 9}], routes: [{to: 10.0.0.0/8}]}]\n"), []string{
 			"bonds[0].vlans[0].vlans[0].vlans: a device with three tags", "bonds[0].vlans[1].routes: there are no addresses"}},
 		{strings.Replace(bond("  mode: 1\n  vlans: [{id: 5}]\n"), "name: b", "name: bond-with-name", 1), []string{"the device's name bond-with-name.5 has 16 bytes"}},
+		{"version: 1\nmetrics: 9090\nweb: :9090\n" + bond("  mode: 1\n")[len("version: 1\n"):], []string{`3:6: web: the listener "127.0.0.1:9090" is that of metrics already`}},
+		{bond("  mode: 2\n  user_network: loopback=on\n"), []string{"7:17: warning: bonds[0].user_network: no slave is of kind user"}},
 		{"version: 1\nmetrics: 127.0.0.1:1\nweb: 127.0.0.1:1\n" + bond("  mode: 1\n")[len("version: 1\n"):], []string{`3:6: web: the listener "127.0.0.1:1" is that of metrics already`}},
 	} {
 		f, faults := Parse([]byte(tt.text))

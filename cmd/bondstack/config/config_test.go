@@ -43,6 +43,7 @@ bonds:
     tcp_idle: 600000
     udp_idle: 30000
     tx_queue: 64
+    user_network: loopback=on,dns=192.0.2.1
     control: /run/bondstack/bond0.sock
   - name: bond1
     mode: balance-xor
@@ -67,7 +68,7 @@ var wholeFile = &File{Version: 1, Log: Log{"debug", "json"}, Metrics: "127.0.0.1
 		{ID: 7, Protocol: "802.1ad", VLANs: []VLAN{{ID: 5, Addresses: []string{"10.75.0.2/24"}}}}},
 	Serve: []string{"echo:7", "http:80=/srv/www"}, Forwards: []string{"tcp:2222=127.0.0.1:22"}, Socks: "127.0.0.1:1080",
 	SocksUsers: "/etc/bondstack.users", FlowLimit: 100, TCPIdle: 600000, UDPIdle: 30000, TxQueue: 64,
-	Control: "/run/bondstack/bond0.sock",
+	UserNetwork: "loopback=on,dns=192.0.2.1", Control: "/run/bondstack/bond0.sock",
 }, {
 	Name: "bond1", Mode: 2, Device: "tap", NetNS: "box", Queues: 2,
 	Options: Options{"arp_interval": "100", "arp_ip_target": "10.0.0.1,10.0.0.9"}, Slaves: []Slave{{Name: "eth3"}},
@@ -126,7 +127,7 @@ func TestParseFaults(t *testing.T) {
 		{"version: 1\nbonds:\n- name: b:c\n  mode: 7\n  slaves:\n  - a b\n  - {name: eth1, prio: x}\n  - {kind: wire}\n", []string{
 			`3:9: bonds[0].name: "b:c" has a slash, a colon`, `4:9: bonds[0].mode: a whole number ("7") is given; allowed is one of balance-rr (0)`,
 			`6:5: bonds[0].slaves[0]: "a b" has`, `7:24: bonds[0].slaves[1].prio`, `8:5: bonds[0].slaves[2].name: the key is missing`, `8:12: bonds[0].slaves[2].kind: "wire" is given; allowed are packet`}},
-		{head + "  metrics: x\nmetrics: :9090\nweb: 127.0.0.1:65536\n", []string{"6:3: bonds[0].metrics: there is no such key", `7:10: metrics: ":9090" has no IP address`, `8:6: web: "127.0.0.1:65536" has no port`}},
+		{head + "  metrics: x\nmetrics: host:9090\nweb: 127.0.0.1:65536\n", []string{"6:3: bonds[0].metrics: there is no such key", `7:10: metrics: "host:9090" has no IP address`, `8:6: web: "127.0.0.1:65536" has no port`}},
 		{head + "  routes: [{to: 10.9.0.1/16}]\n", []string{`6:17: bonds[0].routes[0].to: "10.9.0.1/16" has bits outside of its prefix (10.9.0.0/16 is meant?)`}},
 		{"a: [", []string{"this is not YAML"}},
 		{"a: &x 1\nb: *x\n", []string{"1:4: anchors and aliases are not allowed"}},

@@ -30,6 +30,7 @@ func (b *Bond) Keep(old *Bond) (kept []string) {
 	keep("tcp_idle", b.TCPIdle == old.TCPIdle, func() { b.TCPIdle = old.TCPIdle })
 	keep("udp_idle", b.UDPIdle == old.UDPIdle, func() { b.UDPIdle = old.UDPIdle })
 	keep("tx_queue", b.TxQueue == old.TxQueue, func() { b.TxQueue = old.TxQueue })
+	keep("user_network", b.UserNetwork == old.UserNetwork, func() { b.UserNetwork = old.UserNetwork })
 	keep("control", b.Control == old.Control, func() { b.Control = old.Control })
 	keep("addresses (dhcp, auto)", slices.Equal(told(b.Addresses), told(old.Addresses)), func() {
 		b.Addresses = append(slices.DeleteFunc(slices.Clone(b.Addresses), isTold), told(old.Addresses)...)

@@ -2,11 +2,14 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"bondstack/link/user"
 )
 
 // form is a kind of text.
@@ -71,13 +74,19 @@ var forms = map[string]form{
 	"domain": {"a domain name, such as example.org", domainPattern, func(s string) string {
 		return unless(len(s) < 254 && domain.MatchString(s), "is none")
 	}},
-	"listener": {"HOST:PORT with an IP address or localhost and a port, such as 127.0.0.1:9090 (port 0: any free one)", listenerPattern, func(s string) string {
+	"listener": {"PORT, :PORT (both on 127.0.0.1) or HOST:PORT with an IP address or localhost, such as 9090 or 127.0.0.1:9090 (port 0: any free one)", listenerPattern, func(s string) string {
 		port, why := listener(s)
 		return cmp.Or(why, unless(port == "0" || isPort(port), "has no port from 0 to 65535"))
 	}},
-	"proxy": {"HOST:PORT with an IP address or localhost and a port from 1 to 65535, such as 127.0.0.1:1080", listenerPattern, func(s string) string {
+	"proxy": {"PORT, :PORT (both on 127.0.0.1) or HOST:PORT with an IP address or localhost, and a port from 1 to 65535, such as 1080 or 127.0.0.1:1080", listenerPattern, func(s string) string {
 		port, why := listener(s)
 		return cmp.Or(why, unless(isPort(port), "has no port from 1 to 65535"))
+	}},
+	"user network": {user.SettingsText + ", with commas between them", `^[a-z0-9]+=[^,]+(,[a-z0-9]+=[^,]+)*$`, func(s string) string {
+		if err := new(user.Options).Set(s); err != nil {
+			return fmt.Sprintf("is none (%v)", err)
+		}
+		return ""
 	}},
 	"service": {"echo:PORT, discard:PORT, iperf3:PORT or http:PORT=FOLDER", `^((echo|discard|iperf3):[0-9]{1,5}|http:[0-9]{1,5}=.+)$`, func(s string) string {
 		kind, rest, _ := strings.Cut(s, ":")
@@ -103,11 +112,25 @@ var (
 	forward = regexp.MustCompile(`^[a-z][-a-z0-9]*:.+=.+$`)
 )
 
-const listenerPattern = `^(\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost):[0-9]{1,5}$`
+const listenerPattern = `^((\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost)?:)?[0-9]{1,5}$`
 
-// listener returns the port of HOST:PORT, and what is wrong with the rest.
+// numbers reports whether a text of a form may be written as a number.
+func numbers(form string) bool { return form == "listener" || form == "proxy" }
+
+// withHost returns a listener with its host.
+func withHost(listener string) string {
+	if listener != "" && !strings.Contains(listener, ":") {
+		listener = ":" + listener
+	}
+	if strings.HasPrefix(listener, ":") {
+		return "127.0.0.1" + listener
+	}
+	return listener
+}
+
+// listener returns the port of a listener, and what is wrong with the rest.
 func listener(s string) (port, why string) {
-	host, port, err := net.SplitHostPort(s)
+	host, port, err := net.SplitHostPort(withHost(s))
 	if err != nil {
 		return "", "has no port"
 	}

@@ -59,7 +59,7 @@ func (r reader) read(n *node, v reflect.Value, tag reflect.StructTag, key string
 		}
 		v.SetBool(n.text == "true")
 	case reflect.String:
-		if n.kind != text {
+		if n.kind != text && (n.kind != integer || !numbers(tag.Get("form"))) {
 			r.wrong(n, key, typeName(v.Type(), tag))
 			return
 		}

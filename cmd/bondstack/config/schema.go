@@ -65,6 +65,9 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) object {
 		}
 		if f := tag.Get("form"); f != "" {
 			text["pattern"] = forms[f].pattern
+			if numbers(f) {
+				text["type"], text["minimum"], text["maximum"] = []string{"string", "integer"}, 0, 65535
+			}
 		}
 		return text
 	}

@@ -20,7 +20,7 @@ type File struct {
 	Version int    `yaml:"version" doc:"The version of this format: 1." must:"yes" range:"1,1"`
 	Log     Log    `yaml:"log,omitempty" doc:"What is logged, and how. The flags --log-level and --log-format come first."`
 	Metrics string `yaml:"metrics,omitempty" doc:"Where Prometheus metrics of all bonds are served by HTTP, on the host." form:"listener"`
-	Web     string `yaml:"web,omitempty" doc:"Where a live page of the first bond is served, on the host." form:"listener"`
+	Web     string `yaml:"web,omitempty" doc:"Where a live page of the bonds is served, on the host." form:"listener"`
 	Bonds   []Bond `yaml:"bonds" doc:"The bonds. Each has slaves of its own." must:"yes" most:"64"`
 
 	at map[string]place // where each value is in the text; nil if there is none
@@ -65,6 +65,7 @@ type Bond struct {
 	TCPIdle         uint32   `yaml:"tcp_idle,omitempty" doc:"Resets connections of forwards and of the proxy after so many milliseconds without a byte. Default never." range:"1,2147483647"`
 	UDPIdle         uint32   `yaml:"udp_idle,omitempty" doc:"Ends UDP flows of forwards and of the proxy after so many milliseconds without a datagram. Default 60000." range:"1000,2147483647"`
 	TxQueue         int      `yaml:"tx_queue,omitempty" doc:"How many packets may wait for a goroutine that sends several at once. Default none." range:"1,65536"`
+	UserNetwork     string   `yaml:"user_network,omitempty" doc:"Settings of the network that the slaves of kind user lead to, such as loopback=on,dns=192.0.2.1." form:"user network"`
 	Control         string   `yaml:"control,omitempty" doc:"The control socket. Default control in a folder of the user's own for the first bond, and NAME.sock beside it for the others." form:"path"`
 }
 
