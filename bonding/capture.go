@@ -121,7 +121,7 @@ func (c *Capture) end() bool {
 	if c.closed.Swap(true) {
 		return false
 	}
-	c.ring.wake()
+	c.ring.rouse()
 	return true
 }
 

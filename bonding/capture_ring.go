@@ -101,9 +101,15 @@ func (r *captureRing) await(ctx context.Context) bool {
 // wake wakes the reader if it sleeps.
 func (r *captureRing) wake() {
 	if r.sleeping.Load() && r.sleeping.CompareAndSwap(true, false) {
-		select {
-		case r.woken <- struct{}{}:
-		default: // woken already
-		}
+		r.rouse()
+	}
+}
+
+// rouse wakes the reader, also one that is only about to sleep: at the end there is
+// no frame in the ring that would tell it not to.
+func (r *captureRing) rouse() {
+	select {
+	case r.woken <- struct{}{}:
+	default: // woken already
 	}
 }

@@ -21,7 +21,7 @@ func (r *reloading) host(h *hosted, c config.HostChange) error {
 	do := func(step, back func() error) { errs = append(errs, r.do(step, back)) }
 	start := func(name string, s starter) func() error { return func() error { return h.startService(name, s) } }
 	stop := func(name string) func() error {
-		return func() error { h.services[name](); delete(h.services, name); return nil }
+		return func() error { h.stopService(name); return nil }
 	}
 	end := func(name string, s starter) { do(stop(name), start(name, s)) }
 	begin := func(name string, s starter) { do(start(name, s), stop(name)) }

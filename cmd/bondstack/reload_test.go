@@ -20,6 +20,7 @@ import (
 
 	"bondstack/bonding"
 	"bondstack/bonding/control"
+	"bondstack/cmd/bondstack/config"
 	"bondstack/link/linktest"
 )
 
@@ -244,6 +245,15 @@ func TestReloadRefused(t *testing.T) {
 }
 
 // Bonds come and go with the file, and the metrics are of those that there are.
+// A service that an earlier reload could not start again can be taken from the file.
+func TestReloadServiceGone(t *testing.T) {
+	r := &reloading{}
+	h := &hosted{services: map[string]func(){}}
+	if err := r.host(h, config.HostChange{Serve: config.Change[string]{Remove: []string{"echo:7"}}}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReloadBonds(t *testing.T) {
 	n := newNetwork(t, "eth0", "eth1", "eth2", "eth3")
 	first := "metrics: 127.0.0.1:0\n" + firstFile

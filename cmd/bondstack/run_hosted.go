@@ -115,6 +115,15 @@ func (r *hosted) startService(name string, s starter) error {
 	return nil
 }
 
+// stopService ends a service. It may be gone: a reload that was taken back could not
+// start it again.
+func (r *hosted) stopService(name string) {
+	if stop := r.services[name]; stop != nil {
+		stop()
+		delete(r.services, name)
+	}
+}
+
 // wait has missing slaves join, until ctx ends.
 func (r *hosted) wait(ctx context.Context) error {
 	r.joiner.run(ctx)
@@ -129,7 +138,7 @@ func (r *hosted) close() {
 		r.hide()
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.services)) {
-		r.services[name]()
+		r.stopService(name)
 	}
 	if r.relay != nil {
 		r.relay.Close()

@@ -26,8 +26,9 @@
 // allow them echoes stay unanswered, and are counted.
 //
 // Refused are this host (127.0.0.0/8, ::1, 0.0.0.0/8), link-local addresses
-// (169.254.0.0/16, where clouds keep their secrets, and fe80::/10), groups and
-// broadcasts. The gateways (10.0.2.2 and fd00::2, unless the options say
+// (169.254.0.0/16, where clouds keep their secrets, and fe80::/10), the other
+// addresses of clouds for that, groups and broadcasts, and addresses of IPv6 that
+// stand for one of these (RFC 3056, 4291, 6052 and 8215). The gateways (10.0.2.2 and fd00::2, unless the options say
 // otherwise) are the stack itself: they answer ICMP echoes, pass port 53 on to the
 // host's name server, and with Options.Loopback every other port to the same port
 // of the host's loopback address.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -66,8 +67,22 @@ var thisHost = netip.MustParsePrefix("0.0.0.0/8")
 // Addresses of IPv6 that carry one of IPv4, in their last four bytes: a host with
 // a translator would send them on to that.
 var carriesIPv4 = []netip.Prefix{
-	netip.MustParsePrefix("::/96"),        // RFC 4291, section 2.5.5.1
-	netip.MustParsePrefix("64:ff9b::/96"), // RFC 6052
+	netip.MustParsePrefix("::/96"),          // RFC 4291, section 2.5.5.1
+	netip.MustParsePrefix("64:ff9b::/96"),   // RFC 6052
+	netip.MustParsePrefix("64:ff9b:1::/48"), // RFC 8215
+}
+
+// sixToFour has the address of IPv4 behind its prefix (RFC 3056, section 2).
+var sixToFour = netip.MustParsePrefix("2002::/16")
+
+// Where clouds keep what their machines may know, besides link-local addresses:
+// those of AWS, Google and Oracle in IPv6, of Alibaba and Azure in IPv4.
+var clouds = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"),
+	netip.MustParseAddr("fd20:ce::254"),
+	netip.MustParseAddr("fd00:c1::a9fe:a9fe"),
+	netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("168.63.129.16"),
 }
 
 // reachable reports whether the host may be asked for an address, which has been
@@ -78,6 +93,13 @@ func reachable(a netip.Addr) bool {
 			b := a.As16()
 			a = netip.AddrFrom4([4]byte(b[12:]))
 		}
+	}
+	if sixToFour.Contains(a) {
+		b := a.As16()
+		a = netip.AddrFrom4([4]byte(b[2:]))
+	}
+	if slices.Contains(clouds, a) {
+		return false
 	}
 	return a.IsGlobalUnicast() && !thisHost.Contains(a) && (a.Is6() || a.As4()[0] < 240)
 }
