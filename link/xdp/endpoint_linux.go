@@ -66,7 +66,16 @@ type Endpoint struct {
 }
 
 // attachment is a dispatcher, in a shape that can be swapped atomically.
-type attachment struct{ dispatcher stack.NetworkDispatcher }
+type attachment struct {
+	dispatcher stack.NetworkDispatcher
+	// list is the dispatcher where it takes lists.
+	list link.ListDispatcher
+}
+
+func newAttachment(dispatcher stack.NetworkDispatcher) *attachment {
+	list, _ := dispatcher.(link.ListDispatcher)
+	return &attachment{dispatcher, list}
+}
 
 // New makes an endpoint on the interface of a name in the network namespace of
 // the calling thread. The error has ErrNoInterface in its chain where there is
@@ -134,14 +143,6 @@ func (e *Endpoint) openFirst() error {
 	return nil
 }
 
-// dispatcher returns what is attached, or nil.
-func (e *Endpoint) dispatcher() stack.NetworkDispatcher {
-	if a := e.attached.Load(); a != nil {
-		return a.dispatcher
-	}
-	return nil
-}
-
 // Attach implements stack.LinkEndpoint. The first time it starts receiving.
 // Attach(nil) returns at once; a frame that is being delivered may still arrive
 // after it.
@@ -150,7 +151,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		e.attached.Store(nil)
 		return
 	}
-	e.attached.Store(&attachment{dispatcher})
+	e.attached.Store(newAttachment(dispatcher))
 	e.mu.Lock()
 	if !e.started && !e.closed {
 		e.started = true

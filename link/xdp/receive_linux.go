@@ -30,7 +30,8 @@ var (
 type receiver struct {
 	endpoint *Endpoint
 	socket   *socket
-	packets  [receiveBatch]*stack.PacketBuffer
+	// list is what of a batch is to be delivered.
+	list stack.PacketBufferList
 	// part is the frame that is looked at, as one that is in parts.
 	part  [1][]byte
 	woken [8]byte
@@ -94,10 +95,9 @@ type batchCounts struct {
 func (r *receiver) dispatch(n int) {
 	var c batchCounts
 	s := r.socket
-	to := r.endpoint.dispatcher()
+	to := r.endpoint.attached.Load()
 	filter := r.endpoint.filter.State()
 	first, place := s.received.consumed(), s.fill.produced()
-	taken := 0
 	for i := range uint32(n) {
 		d := *s.received.at(first + i)
 		frame, begin, ok := s.bytes(d)
@@ -112,8 +112,7 @@ func (r *receiver) dispatch(n int) {
 			c.malformed++
 		default:
 			if pkt := r.take(frame, filter, &c); pkt != nil {
-				r.packets[taken] = pkt
-				taken++
+				r.list.PushBack(pkt)
 			}
 		}
 	}
@@ -122,12 +121,24 @@ func (r *receiver) dispatch(n int) {
 	if s.fill.needWakeup() {
 		unix.Syscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 	}
-	for i, pkt := range r.packets[:taken] {
-		r.packets[i] = nil
-		to.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
-		pkt.DecRef()
-	}
+	r.deliver(to)
 	r.endpoint.stats.rx.add(c)
+}
+
+// deliver delivers what is on the list, together to who takes lists: what is
+// sent on together costs one call.
+func (r *receiver) deliver(to *attachment) {
+	if r.list.Len() == 0 {
+		return
+	}
+	if to.list != nil {
+		to.list.DeliverList(r.list)
+	} else {
+		for _, pkt := range r.list.AsSlice() {
+			to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+		}
+	}
+	r.list.Reset()
 }
 
 // bytes returns the frame of a descriptor, and where its place begins. It is
