@@ -3,18 +3,17 @@ package xdp
 import (
 	"context"
 	"errors"
-	"flag"
 	"net"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
+	"bondstack/link/linktest"
 	"bondstack/link/netnstest"
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/buffer"
-	"gvisor.dev/gvisor/pkg/refs"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -31,14 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(victimVariable) != "" {
 		beVictim()
 	}
-	flag.Parse()
-	// The leak check has a lock for every buffer: benchmarks go without.
-	if flag.Lookup("test.bench").Value.String() == "" {
-		refs.SetLeakMode(refs.LeaksPanic)
-	}
-	code := m.Run()
-	refs.DoLeakCheck()
-	os.Exit(code)
+	linktest.Main(m)
 }
 
 // patience is how long tests wait for what must happen: never reached where
@@ -266,7 +258,9 @@ func (p *pair) flood(size int) (stop func()) {
 			}
 		}
 	})
-	return sync.OnceFunc(func() { close(end); wg.Wait(); c.Close() })
+	stop = sync.OnceFunc(func() { close(end); wg.Wait(); c.Close() })
+	p.t.Cleanup(stop) // of a test that fails
+	return stop
 }
 
 // acquaint has a stack know the peer's hardware address: packets that wait for it

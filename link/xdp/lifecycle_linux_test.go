@@ -162,19 +162,20 @@ func TestRemoveNICUnderLoad(t *testing.T) {
 // writer writes frames until it is stopped, and tells what became of the last.
 type writer struct {
 	gone atomic.Bool
-	end  chan struct{}
-	wg   sync.WaitGroup
+	stop func()
 }
 
 // newWriter starts n goroutines that write.
 func newWriter(p *pair, e *Endpoint, n int) *writer {
-	w := &writer{end: make(chan struct{})}
+	w := &writer{}
+	end := make(chan struct{})
+	var wg sync.WaitGroup
 	b := etherFrame(p.peer.HardwareAddress("veth1"), p.near.HardwareAddress("veth0"), strings.Repeat("load", 100))
 	for range n {
-		w.wg.Go(func() {
+		wg.Go(func() {
 			for {
 				select {
-				case <-w.end:
+				case <-end:
 					return
 				default:
 					_, err := write(e, b, b, b, b)
@@ -184,10 +185,10 @@ func newWriter(p *pair, e *Endpoint, n int) *writer {
 			}
 		})
 	}
+	w.stop = sync.OnceFunc(func() { close(end); wg.Wait() })
+	p.t.Cleanup(w.stop) // of a test that fails
 	return w
 }
-
-func (w *writer) stop() { close(w.end); w.wg.Wait() }
 
 func TestDeletionUnderLoad(t *testing.T) {
 	p := newPair(t, 4)

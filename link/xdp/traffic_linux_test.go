@@ -3,12 +3,15 @@ package xdp
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,34 +80,32 @@ func exchange(t *testing.T, p *pair, e *Endpoint, ip string) {
 	}
 }
 
-// Each flow has one datagram of a random size on its way at a time, and every
-// payload that comes back is compared.
-func TestManyFlows(t *testing.T) {
-	p := newPair(t, 4)
-	e := p.open(Options{})
-	if info := e.Info(); info.Queues != 4 || info.TransmitQueues != 4 || info.Mode != ModeCopy || info.Reason == "" {
-		t.Errorf("Info() = %+v, want 4 queues in copy mode with a reason", info)
-	}
-	newFlows(t, p, e).run(64, 40)
-	e.openMu.RLock()
-	defer e.openMu.RUnlock()
-	for i, s := range e.open.sockets {
-		if s.received.consumed() == 0 {
-			t.Errorf("queue %d received nothing of 64 flows", i)
-		}
-	}
-}
+// load is how long TestLoad takes.
+var load = flag.Duration("xdp.load", 2*time.Second, "how long TestLoad takes, over all numbers of queues")
 
-// BenchmarkFlows is TestManyFlows for as long as -benchtime says.
-func BenchmarkFlows(b *testing.B) {
-	p := newPair(b, 4)
-	e := p.open(Options{})
-	f := newFlows(b, p, e)
-	for b.Loop() {
-		f.run(64, 100)
+// TestLoad has 64 flows of datagrams of random sizes, one of each flow on its way
+// at a time, and compares every payload that comes back.
+func TestLoad(t *testing.T) {
+	allQueues := []int{1, 4}
+	for _, queues := range allQueues {
+		t.Run(fmt.Sprintf("queues=%d", queues), func(t *testing.T) {
+			p := newPair(t, queues)
+			e := p.open(Options{})
+			if info := e.Info(); info.Queues != queues || info.TransmitQueues != queues || info.Mode != ModeCopy || info.Reason == "" {
+				t.Errorf("Info() = %+v, want %d queues in copy mode with a reason", info, queues)
+			}
+			f := newFlows(t, p, e)
+			f.run(64, *load/time.Duration(len(allQueues)))
+			e.openMu.RLock()
+			defer e.openMu.RUnlock()
+			for i, s := range e.open.sockets {
+				if s.received.consumed() == 0 {
+					t.Errorf("queue %d received nothing of 64 flows", i)
+				}
+			}
+			t.Logf("%d datagrams: %+v", f.datagrams.Load(), e.Stats())
+		})
 	}
-	b.ReportMetric(float64(64*100*b.N)/b.Elapsed().Seconds(), "datagrams/s")
-	b.Logf("%+v", e.Stats())
 }
 
 // flows are between a stack on an endpoint and the peer's kernel, which sends
@@ -114,6 +115,8 @@ type flows struct {
 	e  *Endpoint
 	s  *stack.Stack
 	to tcpip.FullAddress
+	// datagrams are those that came back.
+	datagrams atomic.Uint64
 }
 
 // newFlows makes the stack and has the peer send back.
@@ -141,40 +144,51 @@ func newFlows(t testing.TB, p *pair, e *Endpoint) *flows {
 	return &flows{t: t, e: e, s: newHost(t, e), to: to}
 }
 
-// run runs n flows of rounds datagrams each.
-func (f *flows) run(n, rounds int) {
-	t, e := f.t, f.e
-	t.Helper()
+// run runs n flows for some time.
+func (f *flows) run(n int, d time.Duration) {
+	f.t.Helper()
+	end := time.Now().Add(d)
 	var wg sync.WaitGroup
 	for flow := range n {
 		wg.Go(func() {
 			c, err := gonet.DialUDP(f.s, nil, &f.to, ipv4.ProtocolNumber)
 			if err != nil {
-				t.Errorf("flow %d: %v", flow, err)
+				f.t.Errorf("flow %d: %v", flow, err)
 				return
 			}
 			defer c.Close()
 			r := rand.New(rand.NewPCG(1, uint64(flow)))
-			got := make([]byte, 4096)
-			for round := range rounds {
-				want := make([]byte, 1+r.IntN(1472))
-				for i := range want {
-					want[i] = byte(r.Uint32())
-				}
-				c.SetReadDeadline(time.Now().Add(patience))
-				if _, err := c.Write(want); err != nil {
-					t.Errorf("flow %d, round %d: %v", flow, round, err)
+			for round := 0; time.Now().Before(end); round++ {
+				if err := exchangeOne(c, r); err != nil {
+					f.t.Errorf("flow %d, round %d: %v; %+v", flow, round, err, f.e.Stats())
 					return
 				}
-				n, err := c.Read(got)
-				if err != nil || !bytes.Equal(got[:n], want) {
-					t.Errorf("flow %d, round %d: %d bytes came back of %d, or others: %v; %+v", flow, round, n, len(want), err, e.Stats())
-					return
-				}
+				f.datagrams.Add(1)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// exchangeOne sends a datagram of a random size and compares what comes back.
+func exchangeOne(c net.Conn, r *rand.Rand) error {
+	want := make([]byte, 1+r.IntN(1472))
+	for i := range want {
+		want[i] = byte(r.Uint32())
+	}
+	if _, err := c.Write(want); err != nil {
+		return err
+	}
+	c.SetReadDeadline(time.Now().Add(patience))
+	got := make([]byte, 4096)
+	n, err := c.Read(got)
+	if err == nil && !bytes.Equal(got[:n], want) {
+		err = errors.New("other bytes")
+	}
+	if err != nil {
+		return fmt.Errorf("%d bytes came back of %d: %w", n, len(want), err)
+	}
+	return nil
 }
 
 func TestPartialChecksums(t *testing.T) {

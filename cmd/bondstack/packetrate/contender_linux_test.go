@@ -124,8 +124,8 @@ func (p *ours) received() float64 {
 const (
 	// turn is how long a contender is measured at a time, and lead how long
 	// frames flow before.
-	turn = 250 * time.Millisecond
-	lead = 50 * time.Millisecond
+	turn = 200 * time.Millisecond
+	lead = 40 * time.Millisecond
 )
 
 // measure has a contender at work for one turn, and returns the packets a second

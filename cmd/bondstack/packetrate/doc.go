@@ -7,7 +7,7 @@
 //
 // Each contender is a process with one processor, in a network namespace of its
 // own. The benchmark makes the traffic on another processor, by a packet socket at
-// the other end of veth pairs. Contenders have turns of a quarter of a second in
+// the other end of veth pairs. Contenders have turns of a fifth of a second in
 // which the others rest; the figures are medians.
 //
 // Limits: the receiving end of a veth pair works on the processor of who sends,

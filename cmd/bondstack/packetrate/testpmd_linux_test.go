@@ -15,9 +15,10 @@ import (
 // testpmd is DPDK's program for forwarding: net_bonding over AF_PACKET ports, one
 // processor that forwards, and one that waits for commands.
 type testpmd struct {
-	t    testing.TB
-	in   io.Writer
-	port int
+	t     testing.TB
+	in    io.Writer
+	port  int
+	sends bool
 	// mu guards said: what it has printed.
 	mu   sync.Mutex
 	said strings.Builder
@@ -42,7 +43,7 @@ func startTestpmd(c *contender) *testpmd {
 	if c.job.role == "forward" {
 		names = append(names, "q0")
 	}
-	p := &testpmd{t: c.t, port: len(names)}
+	p := &testpmd{t: c.t, port: len(names), sends: c.job.role == "send"}
 	args := strings.Fields("-oL dpdk-testpmd -l 0,1 --main-lcore 0 --no-huge -m 256 --no-shconf --no-pci --no-telemetry")
 	args = append(args, fmt.Sprintf("--file-prefix=packetrate%d", time.Now().UnixNano()))
 	for i, name := range names {
@@ -108,7 +109,9 @@ func (p *testpmd) ask(command string) string {
 }
 
 func (p *testpmd) start(size int) {
-	p.ask(fmt.Sprint("set txpkts ", size))
+	if p.sends {
+		p.ask(fmt.Sprint("set txpkts ", size))
+	}
 	p.ask("start")
 }
 
