@@ -3,15 +3,69 @@ package xdp
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
+
+	"bondstack/link"
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/buffer"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
+
+// lists is a dispatcher that takes lists, and keeps how long each was.
+type lists struct {
+	*recorder
+	lengths chan int
+}
+
+var _ link.ListDispatcher = lists{}
+
+// DeliverList implements link.ListDispatcher.
+func (l lists) DeliverList(list stack.PacketBufferList) {
+	for _, pkt := range list.AsSlice() {
+		l.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	}
+	l.lengths <- list.Len()
+}
+
+// Frames that wait together are delivered together, and in their order.
+func TestDeliverList(t *testing.T) {
+	p := newPair(t, 1)
+	e := p.open(Options{})
+	fd := rawSocket(t, p.peer, "veth1")
+	const n = 10
+	for i := range n {
+		b := etherFrame(p.near.HardwareAddress("veth0"), p.peer.HardwareAddress("veth1"), fmt.Sprint("number ", i))
+		if _, err := unix.Write(fd, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ours := func(b []byte) bool { return bytes.Contains(b, []byte("number ")) }
+	s := e.open.sockets[0]
+	eventually(t, "the frames to come", func() bool {
+		found := 0
+		for i := range s.received.filled() {
+			if b, _, _ := s.bytes(*s.received.at(s.received.consumed() + uint32(i))); ours(b) {
+				found++
+			}
+		}
+		return found == n
+	})
+	l := lists{newRecorder(), make(chan int, 100)}
+	e.Attach(l)
+	for i := range n {
+		if got, want := l.await(t, "a frame", ours), fmt.Sprint("number ", i); !strings.HasSuffix(string(got), want) {
+			t.Errorf("received %q, want %s", got, want)
+		}
+	}
+	if got := <-l.lengths; got < n {
+		t.Errorf("the first list has %d frames, want all %d", got, n)
+	}
+}
 
 // A tag stays in its frame both ways.
 func TestTagsStayInTheFrame(t *testing.T) {
