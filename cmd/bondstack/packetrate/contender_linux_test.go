@@ -28,6 +28,7 @@ type contender struct {
 	box, far  *netnstest.Namespace
 	job       job
 	process   process
+	command   *exec.Cmd
 	generated map[string]*traffic
 }
 
@@ -71,6 +72,7 @@ func startOurs(c *contender) *ours {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), jobVariable+"="+strings.Join([]string{c.job.role, c.job.kind, c.job.mode}, " "))
 	cmd.Stderr = os.Stderr
+	c.command = cmd
 	in, out := pipes(c.t, cmd)
 	onProcessor(1, func() { c.box.Start(cmd) })
 	p := &ours{c.t, in, bufio.NewReader(out)}
@@ -128,10 +130,15 @@ const (
 	lead = 40 * time.Millisecond
 )
 
-// measure has a contender at work for one turn, and returns the packets a second
-// that it received, sent or forwarded. from is the other end by which traffic
-// comes to it.
-func (c *contender) measure(from string, size int) float64 {
+// figures are what one turn brought.
+type figures struct {
+	// rate is in packets a second, and cost in seconds of processor time a packet.
+	rate, cost float64
+}
+
+// measure has a contender at work for one turn, and counts the packets that it
+// received, sent or forwarded. from is the other end by which traffic comes to it.
+func (c *contender) measure(from string, size int) figures {
 	c.t.Helper()
 	c.process.start(size)
 	defer c.process.stop()
@@ -143,9 +150,25 @@ func (c *contender) measure(from string, size int) float64 {
 		defer c.traffic(from, size).run()()
 	}
 	time.Sleep(lead)
-	before, start := count(), time.Now()
+	before, used, start := count(), c.processorTime(), time.Now()
 	time.Sleep(turn)
-	return (count() - before) / time.Since(start).Seconds()
+	n := count() - before
+	return figures{n / time.Since(start).Seconds(), (c.processorTime() - used) / n}
+}
+
+// processorTime is what the process has used, in seconds: the kernel tells it in
+// hundredths of a second.
+func (c *contender) processorTime() float64 {
+	c.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), ") ") // the name is before
+	var user, system float64
+	fields := strings.Fields(after)
+	fmt.Sscan(fields[11]+" "+fields[12], &user, &system)
+	return (user + system) / 100
 }
 
 // traffic returns the traffic of a size that comes to the contender by an end.

@@ -59,6 +59,7 @@ func startTestpmd(c *contender) *testpmd {
 	args = append(args, "--", "-i", "--no-mlockall", "--total-num-mbufs=32768", "--nb-cores=1",
 		"--portlist="+ports, "--forward-mode="+engine, "--txonly-multi-flow")
 	cmd := exec.Command("stdbuf", args...)
+	c.command = cmd
 	in, out := pipes(c.t, cmd)
 	cmd.Stderr = p
 	p.in = in
