@@ -17,6 +17,11 @@ import (
 // back.
 const receiveBatch = 64
 
+// yieldsBeforeWait is how often a receiver lets other goroutines go first before
+// it sleeps. When there are none this is a microsecond or two, less than going to
+// sleep costs, and being woken costs whoever sends.
+const yieldsBeforeWait = 20
+
 var (
 	// errorPause is how long a receiver waits after an error, so that one that
 	// stays does not keep a processor busy.
@@ -48,14 +53,24 @@ func (r *receiver) run(wg *sync.WaitGroup) {
 	for !r.socket.ending.Load() {
 		n := min(r.socket.received.filled(), receiveBatch)
 		if n == 0 {
-			// Frames that come while others have the processor need no call.
-			if runtime.Gosched(); r.socket.received.filled() == 0 {
+			if !r.linger() {
 				r.wait()
 			}
 			continue
 		}
 		r.dispatch(n)
 	}
+}
+
+// linger lets other goroutines go first, a few times, and reports whether frames
+// have come: no call is needed for these.
+func (r *receiver) linger() bool {
+	for range yieldsBeforeWait {
+		if runtime.Gosched(); r.socket.received.filled() != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // wait waits for frames or for the end. It has the kernel look at what it needs
