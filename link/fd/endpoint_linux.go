@@ -39,15 +39,11 @@ type Endpoint struct {
 	fdMu sync.RWMutex
 	fd   int // -1 when closed
 
-	// mu guards the following. It is never held over anything that waits.
-	mu              sync.Mutex
-	started, closed bool
-	onClose         func()
-	subscribers     map[*func()]struct{}
+	// life's lock guards the following. It is never held over anything that waits.
+	life        kernel.Life
+	subscribers map[*func()]struct{}
 
 	receiver sync.WaitGroup
-	// done is closed when Close has closed everything.
-	done chan struct{}
 }
 
 // attachment is a dispatcher, in a shape that can be swapped atomically.
@@ -74,7 +70,7 @@ func open(fd int, options Options) (*Endpoint, error) {
 	if options, err = options.withDefaults(); err != nil {
 		return nil, err
 	}
-	e := &Endpoint{kind: kind, prefix: prefix, fd: -1, wakeup: -1, subscribers: map[*func()]struct{}{}, done: make(chan struct{})}
+	e := &Endpoint{kind: kind, prefix: prefix, fd: -1, wakeup: -1, subscribers: map[*func()]struct{}{}}
 	e.address.Store(&options.Address)
 	e.mtu.Store(options.MTU)
 	if err := e.take(fd); err != nil {
@@ -125,13 +121,10 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		return
 	}
 	e.attached.Store(&attachment{dispatcher})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.started && !e.closed {
-		e.started = true
+	e.life.Start(func() {
 		e.receiver.Add(1)
 		go e.receive()
-	}
+	})
 }
 
 // IsAttached implements stack.LinkEndpoint.
@@ -140,17 +133,10 @@ func (e *Endpoint) IsAttached() bool { return e.attached.Load() != nil }
 // Close implements stack.LinkEndpoint. It ends all goroutines, waits for them,
 // and closes the endpoint's descriptors. It must not be called by who is
 // delivered a frame, nor while holding a lock that this takes.
-func (e *Endpoint) Close() {
-	e.mu.Lock()
-	already := e.closed
-	e.closed = true
-	action := e.onClose
-	e.onClose = nil
-	e.mu.Unlock()
-	if already {
-		<-e.done
-		return
-	}
+func (e *Endpoint) Close() { e.life.End(e.close) }
+
+// close ends the receivers, and closes what is open.
+func (e *Endpoint) close() {
 	e.attached.Store(nil)
 	e.ending.Store(true)
 	e.wake()
@@ -158,10 +144,6 @@ func (e *Endpoint) Close() {
 	e.fdMu.Lock()
 	e.closeDescriptors()
 	e.fdMu.Unlock()
-	close(e.done)
-	if action != nil {
-		action()
-	}
 }
 
 // wake has the receiver look. It is called twice at most, for which an eventfd has
@@ -169,22 +151,11 @@ func (e *Endpoint) Close() {
 func (e *Endpoint) wake() { unix.Write(e.wakeup, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 // SetOnCloseAction implements stack.LinkEndpoint.
-func (e *Endpoint) SetOnCloseAction(action func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.onClose = action
-}
+func (e *Endpoint) SetOnCloseAction(action func()) { e.life.SetOnCloseAction(action) }
 
 // Wait implements stack.LinkEndpoint. It waits for what Close ends; before Close
 // it returns at once.
-func (e *Endpoint) Wait() {
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
-		<-e.done
-	}
-}
+func (e *Endpoint) Wait() { e.life.Wait() }
 
 // LinkState implements link.StateEndpoint. The link is up until its other end is
 // gone.
@@ -196,12 +167,12 @@ func (e *Endpoint) LinkState() link.State {
 // SubscribeLinkState implements link.StateEndpoint. f is called, with no lock
 // held, when the other end is gone.
 func (e *Endpoint) SubscribeLinkState(f func()) (cancel func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.life.Lock()
+	defer e.life.Unlock()
 	e.subscribers[&f] = struct{}{}
 	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.life.Lock()
+		defer e.life.Unlock()
 		delete(e.subscribers, &f)
 	}
 }
@@ -209,12 +180,12 @@ func (e *Endpoint) SubscribeLinkState(f func()) (cancel func()) {
 // lose makes the link down for good. It is only called by the receiver.
 func (e *Endpoint) lose() {
 	e.lost.Store(true)
-	e.mu.Lock()
+	e.life.Lock()
 	var list []*func()
 	for f := range e.subscribers {
 		list = append(list, f)
 	}
-	e.mu.Unlock()
+	e.life.Unlock()
 	for _, f := range list {
 		(*f)()
 	}

@@ -27,16 +27,16 @@ func (e *Endpoint) openOn(index int32) error {
 	e.socketsMu.Lock()
 	e.sockets, e.exclusion = socks, exclusion
 	e.socketsMu.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.life.Lock()
+	defer e.life.Unlock()
 	e.idle = slices.Clone(socks)
-	if e.started && !e.closed {
+	if e.life.Running() {
 		e.receiveLocked()
 	}
 	return nil
 }
 
-// receiveLocked starts a receiver for each socket that has none. mu is held.
+// receiveLocked starts a receiver for each socket that has none. life's lock is held.
 func (e *Endpoint) receiveLocked() {
 	for _, s := range e.idle {
 		e.receivers.Add(1)
@@ -49,9 +49,9 @@ func (e *Endpoint) receiveLocked() {
 // runs in the monitor's goroutine, or after that has ended.
 func (e *Endpoint) shut() {
 	e.monitor.Bind(0)
-	e.mu.Lock()
+	e.life.Lock()
 	e.idle = nil // from here on Attach starts no receiver
-	e.mu.Unlock()
+	e.life.Unlock()
 
 	for _, s := range e.sockets { // only this goroutine changes them
 		s.end()
@@ -75,9 +75,9 @@ func (e *Endpoint) shut() {
 func (e *Endpoint) follow(index int32) bool {
 	e.shut()
 	if index == 0 {
-		e.mu.Lock()
+		e.life.Lock()
 		e.failure = nil
-		e.mu.Unlock()
+		e.life.Unlock()
 		return true
 	}
 	var facts kernel.Facts
@@ -87,9 +87,9 @@ func (e *Endpoint) follow(index int32) bool {
 		}
 		return e.openOn(facts.Index)
 	})
-	e.mu.Lock()
+	e.life.Lock()
 	e.failure = err
-	e.mu.Unlock()
+	e.life.Unlock()
 	if err != nil {
 		return false
 	}

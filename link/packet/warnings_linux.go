@@ -19,9 +19,9 @@ func (e *Endpoint) Warnings() []string {
 	if w := e.bufferWarning(); w != "" {
 		warnings = append(warnings, w)
 	}
-	e.mu.Lock()
+	e.life.Lock()
 	failure := e.failure
-	e.mu.Unlock()
+	e.life.Unlock()
 	if failure != nil {
 		warnings = append(warnings, fmt.Sprintf("interface %q is there but cannot be opened: %v", e.name, failure))
 	} else if w := e.downWarning(); w != "" {

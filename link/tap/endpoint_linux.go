@@ -38,20 +38,13 @@ type Endpoint struct {
 	queuesMu sync.RWMutex
 	queues   []*queue
 
-	// mu guards the following. It is never held over anything that waits.
-	mu sync.Mutex
-	// started is whether receivers run, closed whether never again.
-	started, closed bool
-	// onClose is called by Close, once.
-	onClose func()
+	life kernel.Life
 
 	// receivers counts the running ones.
 	receivers sync.WaitGroup
 	// gone is closed when the device is.
 	gone     chan struct{}
 	goneOnce sync.Once
-	// done is closed when Close has closed everything.
-	done chan struct{}
 }
 
 // attachment is a dispatcher, in a shape that can be swapped atomically.
@@ -84,7 +77,7 @@ func open(name string, o Options) (*Endpoint, error) {
 		return nil, err
 	}
 	o.Queues = max(o.Queues, 1)
-	e := &Endpoint{name: name, options: o, gone: make(chan struct{}), done: make(chan struct{})}
+	e := &Endpoint{name: name, options: o, gone: make(chan struct{})}
 	err := inNamespace(o.Namespace, func() (err error) {
 		if e.queues, err = openQueues(name, o); err != nil {
 			return err
@@ -136,12 +129,11 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 	}
 	list, _ := dispatcher.(link.ListDispatcher)
 	e.attached.Store(&attachment{dispatcher, list})
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.started || e.closed {
-		return
-	}
-	e.started = true
+	e.life.Start(e.receiveLocked)
+}
+
+// receiveLocked starts a receiver for each queue. life's lock is held.
+func (e *Endpoint) receiveLocked() {
 	for _, q := range e.queues {
 		e.receivers.Add(1)
 		go (&receiver{endpoint: e, queue: q}).run()
@@ -155,17 +147,10 @@ func (e *Endpoint) IsAttached() bool { return e.attached.Load() != nil }
 // and closes all descriptors; the device is gone then. A subscriber that is being
 // called is waited for, so it must not be called by one, nor by who is delivered
 // a frame, nor while holding a lock that these take.
-func (e *Endpoint) Close() {
-	e.mu.Lock()
-	already := e.closed
-	e.closed = true
-	action := e.onClose
-	e.onClose = nil
-	e.mu.Unlock()
-	if already {
-		<-e.done
-		return
-	}
+func (e *Endpoint) Close() { e.life.End(e.close) }
+
+// close ends the receivers, and closes what is open.
+func (e *Endpoint) close() {
 	e.attached.Store(nil)
 	for _, q := range e.queues { // nobody else changes them
 		q.end()
@@ -177,29 +162,14 @@ func (e *Endpoint) Close() {
 	e.queues = nil
 	e.queuesMu.Unlock()
 	closeQueues(queues)
-	close(e.done)
-	if action != nil {
-		action()
-	}
 }
 
 // SetOnCloseAction implements stack.LinkEndpoint.
-func (e *Endpoint) SetOnCloseAction(action func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.onClose = action
-}
+func (e *Endpoint) SetOnCloseAction(action func()) { e.life.SetOnCloseAction(action) }
 
 // Wait implements stack.LinkEndpoint. It waits for what Close ends; before Close
 // it returns at once.
-func (e *Endpoint) Wait() {
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
-		<-e.done
-	}
-}
+func (e *Endpoint) Wait() { e.life.Wait() }
 
 // Gone returns a channel that is closed when somebody else has deleted the
 // device. It tells while something is, or has been, attached.
