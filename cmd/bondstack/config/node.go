@@ -74,7 +74,7 @@ func readNode(data []byte, l *list) (root *node) {
 		return nil
 	}
 	tokens := lexer.Tokenize(string(data))
-	if !bounded(tokens, l) {
+	if !bounded(tokens, l, false) {
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -105,6 +105,25 @@ func readNode(data []byte, l *list) (root *node) {
 	return root
 }
 
+// ForeignTokens reads the tokens of another program's YAML, in which anchors and tags
+// may be. The bounds are those of Parse but for the size: beyond them a parser may take
+// far too long. The error names the line.
+func ForeignTokens(data []byte) (tokens token.Tokens, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the scanner is not ours
+			err = errors.New("this is no YAML that can be read")
+		}
+	}()
+	if line := tooBlank(data); line > 0 {
+		return nil, fmt.Errorf("line %d: more than %d lines without anything follow one another", line, maxBlank)
+	}
+	tokens = lexer.Tokenize(string(data))
+	if l := (&list{}); !bounded(tokens, l, true) {
+		return nil, fmt.Errorf("line %d: %s", l.faults[0].Line, l.faults[0].Message)
+	}
+	return tokens, nil
+}
+
 // tooBlank returns the line with which too many lines are blank, over which the
 // scanner takes a time that goes with their square; 0 where none is.
 func tooBlank(data []byte) int {
@@ -125,8 +144,8 @@ func tooBlank(data []byte) int {
 }
 
 // bounded looks for what a parser could choke on, before one sees it, and for what
-// is not allowed here.
-func bounded(tokens token.Tokens, l *list) bool {
+// is not allowed here; in a foreign text all is that a parser can bear.
+func bounded(tokens token.Tokens, l *list, foreign bool) bool {
 	rows := rows{}
 	depth, inside := 0, 0
 	for _, t := range tokens {
@@ -136,9 +155,9 @@ func bounded(tokens token.Tokens, l *list) bool {
 		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
-			why = "anchors and aliases are not allowed: write the value out"
+			why = unless(foreign, "anchors and aliases are not allowed: write the value out")
 		case token.TagType, token.DirectiveType:
-			why = "tags and directives are not allowed"
+			why = unless(foreign, "tags and directives are not allowed")
 		case token.SequenceStartType, token.MappingStartType:
 			if depth++; depth > maxDepth {
 				why = fmt.Sprintf("more than %d brackets are open", maxDepth)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 
+	"bondstack/cmd/bondstack/config"
+
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 )
@@ -133,13 +135,21 @@ func (n *node) write(b *strings.Builder) {
 }
 
 // parseYAML reads the documents of a YAML file.
-func parseYAML(text []byte) ([]*node, error) {
-	file, err := parser.ParseBytes(text, 0)
+func parseYAML(text []byte) (docs []*node, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the parser is not ours
+			docs, err = nil, errors.New("not YAML that can be read")
+		}
+	}()
+	tokens, err := config.ForeignTokens(text)
+	if err != nil {
+		return nil, fmt.Errorf("not YAML: %w", err)
+	}
+	file, err := parser.Parse(tokens, 0)
 	if err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, fmt.Errorf("not YAML: %s", first)
 	}
-	var docs []*node
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
