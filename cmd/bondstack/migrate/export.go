@@ -105,6 +105,8 @@ func (e *exporter) leaveOfBond(b *config.Bond) {
 		{"netns", b.NetNS != ""}, {"queues", b.Queues != 0}, {"exclusive", b.Exclusive != nil},
 		{"set_hardware_addresses", b.SetAddresses}, {"require_slaves", b.RequireSlaves}, {"serve", len(b.Serve) > 0},
 		{"forwards", len(b.Forwards) > 0}, {"socks", b.Socks != ""}, {"control", b.Control != ""}, {"host_name", b.HostName != ""},
+		{"socks_users", b.SocksUsers != ""}, {"flow_limit", b.FlowLimit != 0}, {"tcp_idle", b.TCPIdle != 0}, {"udp_idle", b.UDPIdle != 0},
+		{"tx_queue", b.TxQueue != 0}, {"user_network", b.UserNetwork != ""},
 	} {
 		e.leave(left.is, b.Name+": "+left.key, notBonding)
 	}
