@@ -262,7 +262,7 @@ func (r *reloading) commit() {
 		}
 	}
 	r.program.members = r.members
-	r.first.Store(r.members[0].core().state)
+	r.showThese(r.members)
 	for _, m := range gone {
 		r.log.Info("the bond is not in the file any more", "bond", m.config.Name)
 		m.stop()

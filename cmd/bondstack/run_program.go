@@ -27,7 +27,7 @@ type program struct {
 	members []*member // in the order of the file
 	bonds   *metrics.Collector
 	ended   chan *member
-	first   atomic.Pointer[runState] // of the first member, for its page
+	shown   atomic.Pointer[[]*runState] // of the members, for the page
 }
 
 // member is a bond of a program.
@@ -51,7 +51,7 @@ func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
 		}
 		p.members = append(p.members, m)
 	}
-	p.first.Store(p.members[0].core().state)
+	p.showThese(p.members)
 	hide, err := p.show()
 	if err != nil {
 		return err
@@ -90,7 +90,16 @@ func (p *program) show() (hide func(), err error) {
 			return nil, err
 		}
 	}
-	return s.serve(p.first.Load, p.log)
+	return s.serve(func() []*runState { return *p.shown.Load() }, p.log)
+}
+
+// showThese has the page show the bonds of members.
+func (p *program) showThese(members []*member) {
+	states := make([]*runState, len(members))
+	for i, m := range members {
+		states[i] = m.core().state
+	}
+	p.shown.Store(&states)
 }
 
 func (p *program) notify(state string) {

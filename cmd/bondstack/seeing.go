@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"bondstack/bonding"
 	"bondstack/bonding/metrics"
 	"bondstack/cmd/bondstack/readonly"
 	"bondstack/cmd/bondstack/web"
@@ -51,7 +50,7 @@ func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
 		s.bonds = metrics.New()
 	}
 	s.bonds.Add(r.bond, r.tcp())
-	hide, err := s.serve(func() *runState { return r }, log)
+	hide, err := s.serve(func() []*runState { return []*runState{r} }, log)
 	if err != nil {
 		s.bonds.Remove(r.bond)
 		return nil, err
@@ -59,9 +58,9 @@ func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
 	return func() { hide(); s.bonds.Remove(r.bond) }, nil
 }
 
-// serve begins to serve what is wanted: the metrics of all bonds, and a page of the
-// one that first returns.
-func (s *seeing) serve(first func() *runState, log *slog.Logger) (end func(), err error) {
+// serve begins to serve what is wanted: the metrics, and a page of those bonds that
+// shown returns, at least one.
+func (s *seeing) serve(shown func() []*runState, log *slog.Logger) (end func(), err error) {
 	var ends []func()
 	end = func() {
 		for _, f := range ends {
@@ -77,14 +76,21 @@ func (s *seeing) serve(first func() *runState, log *slog.Logger) (end func(), er
 			err = fmt.Errorf("--%s %w", flag, err)
 			return
 		}
-		log.Info("serving "+flag, "bond", first().bond.Name(), "address", server.Addr().String())
+		log.Info("serving "+flag, "bond", shown()[0].bond.Name(), "address", server.Addr().String())
 		ends = append([]func(){server.Close}, ends...)
 	}
 	if !s.metrics.IsZero() {
 		serve("metrics", s.metrics, metricsHandler(s.bonds), readonly.Options{AnyName: true, Logger: log})
 	}
 	if !s.web.IsZero() {
-		page := web.New(func() (any, *bonding.Status) { st := first().status(); return st, &st.Status })
+		page := web.New(func() []web.Bond {
+			var bonds []web.Bond
+			for _, r := range shown() {
+				st := r.status()
+				bonds = append(bonds, web.Bond{Whole: st, Status: &st.Status})
+			}
+			return bonds
+		})
 		ends = append(ends, page.Close)
 		serve("web", s.web, page, readonly.Options{Logger: log})
 	}

@@ -96,6 +96,18 @@ func TestChromiumLACP(t *testing.T) {
 	})
 }
 
+// Several bonds are linked to, and the one that is asked for is shown.
+func TestChromiumBonds(t *testing.T) {
+	a, _ := newBond(t)
+	p := New(bondsOf(a, second(t)))
+	t.Cleanup(p.Close)
+	wantShown(t, p, "?bond=bond1", []string{
+		`<title>bond1: carrier · bondstack</title>`,
+		`<nav id="bonds" aria-label="Bonds"><a href="?bond=bond0">bond0</a><a href="?bond=bond1" aria-current="page">bond1</a></nav>`,
+		`eth2</b></td>`,
+	})
+}
+
 // pointed is a page whose chart has the pointer on it.
 func pointed(p *Page) http.Handler {
 	const script = `setInterval(() => document.querySelector("#chart svg")?.dispatchEvent(new PointerEvent("pointermove", {clientX: 600})), 200)`
@@ -112,16 +124,22 @@ func pointed(p *Page) http.Handler {
 // wantPage checks what a browser shows of a bond.
 func wantPage(t *testing.T, b *bonding.Bond, wants []string) {
 	t.Helper()
+	wantShown(t, newPage(t, b), "", wants)
+}
+
+// wantShown checks what a browser shows of a page.
+func wantShown(t *testing.T, p *Page, query string, wants []string) {
+	t.Helper()
 	l, err := readonly.ParseListen("0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.Start(pointed(newPage(t, b)), readonly.Options{})
+	s, err := l.Start(pointed(p), readonly.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	dom, said := browse(t, "http://"+s.Addr().String()+"/")
+	dom, said := browse(t, "http://"+s.Addr().String()+"/"+query)
 	if strings.Contains(said, "CONSOLE") {
 		t.Errorf("the browser complains:\n%s", said)
 	}

@@ -1,19 +1,20 @@
-// Package web is the web page of a running bond: throughput by slave, links,
-// LACP, failovers, drops and options, live.
+// Package web is the web page of running bonds: throughput by slave, links, LACP,
+// failovers, drops and options, live, of one bond at a time.
 //
-//	p := web.New(func() (any, *bonding.Status) { ... })
+//	p := web.New(func() []web.Bond { ... })
 //	defer p.Close()
 //	s, err := listener.Start(p, readonly.Options{})
 //
 // The page is one HTML file with its script and style, which are in the program;
 // it asks nobody but this server, and needs no network. Its data are
 //
+//	/api/bonds             the names of the bonds
 //	/api/status            the status, as bondstack show --json prints it
 //	/api/history?since=MS  what each slave had sent and received, each second of
 //	                       the last two minutes, after a time in milliseconds
 //
-// Both are made once a second, however many clients there are, and change
-// nothing.
+// The latter are of the first bond, or with bond=NAME of another. All are made once
+// a second, however many clients there are, and change nothing.
 package web
 
 import (
@@ -41,19 +42,31 @@ const (
 	kept = 121
 )
 
-// StatusFunc returns the status as the page's JSON has it, and the bond's part of
-// it.
-type StatusFunc func() (whole any, bond *bonding.Status)
+// Bond is a bond at a moment: the status as the page's JSON has it, and the bond's
+// part of it.
+type Bond struct {
+	Whole  any
+	Status *bonding.Status
+}
+
+// BondsFunc returns the bonds, at least one.
+type BondsFunc func() []Bond
 
 // Page is a handler for the page and its data.
 type Page struct {
-	status StatusFunc
-	mux    *http.ServeMux
-	stop   chan struct{}
-	ended  chan struct{}
-	close  sync.Once
+	now   BondsFunc
+	mux   *http.ServeMux
+	stop  chan struct{}
+	ended chan struct{}
+	close sync.Once
 
-	mu     sync.Mutex
+	mu    sync.Mutex
+	views []*view // replaced, not changed
+}
+
+// view is what is known of a bond.
+type view struct {
+	name   string
 	latest []byte // JSON
 	points []point
 }
@@ -74,13 +87,14 @@ type traffic struct {
 }
 
 // New makes a page, and begins to take the status each second.
-func New(status StatusFunc) *Page {
-	p := &Page{status: status, mux: http.NewServeMux(), stop: make(chan struct{}), ended: make(chan struct{})}
+func New(now BondsFunc) *Page {
+	p := &Page{now: now, mux: http.NewServeMux(), stop: make(chan struct{}), ended: make(chan struct{})}
 	files, err := fs.Sub(embedded, "assets")
 	if err != nil {
 		panic(err) // the folder is in the program
 	}
 	p.mux.Handle("GET /", http.FileServerFS(files))
+	p.mux.HandleFunc("GET /api/bonds", p.serveBonds)
 	p.mux.HandleFunc("GET /api/status", p.serveStatus)
 	p.mux.HandleFunc("GET /api/history", p.serveHistory)
 	p.take(time.Now())
@@ -108,25 +122,47 @@ func (p *Page) run() {
 	}
 }
 
-// take adds a point, and renews the status.
+// take renews what is known of the bonds. Those that have gone are forgotten.
 func (p *Page) take(now time.Time) {
-	whole, bond := p.status()
-	latest, err := json.Marshal(whole)
-	if err != nil {
-		latest, _ = json.Marshal(map[string]string{"error": err.Error()})
-	}
-	next := point{now.UnixMilli(), map[string]traffic{}}
-	for i := range bond.Slaves {
-		s, c := &bond.Slaves[i], &bond.Slaves[i].Counters
-		next.Slaves[s.Name] = traffic{c.TxBytes, c.RxBytes, c.TxPackets, c.RxPackets}
+	bonds := p.now()
+	views := make([]*view, len(bonds))
+	for i, b := range bonds {
+		views[i] = p.view(b.Status.Name).next(b, now)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.latest = latest
-	if len(p.points) == kept {
-		p.points = append(p.points[:0], p.points[1:]...)
+	p.views = views
+}
+
+// next returns the view with a further point. v is nil for a new bond.
+func (v *view) next(b Bond, now time.Time) *view {
+	latest, err := json.Marshal(b.Whole)
+	if err != nil {
+		latest, _ = json.Marshal(map[string]string{"error": err.Error()})
 	}
-	p.points = append(p.points, next)
+	pt := point{now.UnixMilli(), map[string]traffic{}}
+	for i := range b.Status.Slaves {
+		s, c := &b.Status.Slaves[i], &b.Status.Slaves[i].Counters
+		pt.Slaves[s.Name] = traffic{c.TxBytes, c.RxBytes, c.TxPackets, c.RxPackets}
+	}
+	next := &view{name: b.Status.Name, latest: latest}
+	if v != nil {
+		next.points = append(next.points, v.points[max(0, len(v.points)-kept+1):]...)
+	}
+	next.points = append(next.points, pt)
+	return next
+}
+
+// view returns what is known of a bond, nil where there is none; "" is the first.
+func (p *Page) view(name string) *view {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, v := range p.views {
+		if name == "" || v.name == name {
+			return v
+		}
+	}
+	return nil
 }
 
 // ServeHTTP answers a request.
@@ -138,12 +174,34 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	p.mux.ServeHTTP(w, req)
 }
 
-func (p *Page) serveStatus(w http.ResponseWriter, _ *http.Request) {
+func (p *Page) serveBonds(w http.ResponseWriter, _ *http.Request) {
 	p.mu.Lock()
-	body := p.latest
+	views := p.views
 	p.mu.Unlock()
+	names := []string{}
+	for _, v := range views {
+		names = append(names, v.name)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(body)
+	json.NewEncoder(w).Encode(names)
+}
+
+// wanted returns the view that a request asks for, nil where it was answered that
+// there is none.
+func (p *Page) wanted(w http.ResponseWriter, req *http.Request) *view {
+	name := req.URL.Query().Get("bond")
+	v := p.view(name)
+	if v == nil {
+		http.Error(w, "there is no bond "+strconv.Quote(name), http.StatusNotFound)
+	}
+	return v
+}
+
+func (p *Page) serveStatus(w http.ResponseWriter, req *http.Request) {
+	if v := p.wanted(w, req); v != nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(v.latest)
+	}
 }
 
 func (p *Page) serveHistory(w http.ResponseWriter, req *http.Request) {
@@ -155,16 +213,16 @@ func (p *Page) serveHistory(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(p.after(since))
+	if v := p.wanted(w, req); v != nil {
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(v.after(since))
+	}
 }
 
 // after returns the points after a time.
-func (p *Page) after(since int64) []point {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (v *view) after(since int64) []point {
 	list := []point{}
-	for _, pt := range p.points {
+	for _, pt := range v.points {
 		if pt.TimeMs > since {
 			list = append(list, pt)
 		}

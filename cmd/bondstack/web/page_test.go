@@ -36,9 +36,21 @@ func newBond(t testing.TB) (*bonding.Bond, map[string]*linktest.Recorder) {
 	return b, links
 }
 
+// bondsOf returns what has the present status of bonds.
+func bondsOf(bonds ...*bonding.Bond) BondsFunc {
+	return func() []Bond {
+		var list []Bond
+		for _, b := range bonds {
+			st := b.Status()
+			list = append(list, Bond{st, &st})
+		}
+		return list
+	}
+}
+
 func newPage(t testing.TB, b *bonding.Bond) *Page {
 	t.Helper()
-	p := New(func() (any, *bonding.Status) { st := b.Status(); return st, &st })
+	p := New(bondsOf(b))
 	t.Cleanup(p.Close)
 	return p
 }
@@ -131,6 +143,54 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// second returns another bond, of balance-rr.
+func second(t testing.TB) *bonding.Bond {
+	t.Helper()
+	b, err := bonding.New(bonding.Options{Name: "bond1", Mode: bonding.BalanceRR})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	if err := b.Enslave("eth2", linktest.NewRecorder(linktest.RecorderOptions{}), bonding.SlaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.Attach(&linktest.Sink{})
+	return b
+}
+
+// Each of several bonds has its status and its history; when the first goes the next
+// is the first, and keeps its history.
+func TestSeveralBonds(t *testing.T) {
+	a, _ := newBond(t)
+	b := second(t)
+	bonds := []*bonding.Bond{a, b}
+	p := New(func() []Bond { return bondsOf(bonds...)() })
+	p.Close() // the test takes the status itself
+	want := func(path, text string) {
+		t.Helper()
+		if w := get(p, path); w.Code != 200 || !strings.Contains(w.Body.String(), text) {
+			t.Errorf("%s: %d %s, want %s", path, w.Code, w.Body, text)
+		}
+	}
+	want("/api/bonds", `["bond0","bond1"]`)
+	want("/api/status", `"name":"bond0"`)
+	want("/api/status?bond=bond1", `"name":"bond1"`)
+	want("/api/history?bond=bond1", `"eth2":{`)
+	if w := get(p, "/api/status?bond=bond2"); w.Code != 404 || !strings.Contains(w.Body.String(), `"bond2"`) {
+		t.Errorf("a bond that is not there: %d %s", w.Code, w.Body)
+	}
+	bonds = bonds[1:]
+	p.take(time.Now())
+	want("/api/bonds", `["bond1"]`)
+	want("/api/status", `"name":"bond1"`)
+	if n := strings.Count(get(p, "/api/history").Body.String(), "time_ms"); n != 2 {
+		t.Errorf("%d points, want 2", n)
+	}
+	if w := get(p, "/api/history?bond=bond0"); w.Code != 404 {
+		t.Errorf("a bond that has gone: %d", w.Code)
+	}
+}
+
 // What the page costs each second.
 func BenchmarkTake(b *testing.B) {
 	bond, _ := newBond(b)
@@ -143,7 +203,7 @@ func BenchmarkTake(b *testing.B) {
 
 // Reading changes nothing, whatever is asked for.
 func FuzzRequests(f *testing.F) {
-	for _, s := range []string{"/", "/api/status", "/api/history?since=5", "/app.js", "/api/history?since=-1&since=x", "/%2e%2e/page.go"} {
+	for _, s := range []string{"/", "/api/status", "/api/history?since=5", "/api/bonds", "/api/status?bond=bond0", "/app.js", "/api/history?since=-1&since=x", "/%2e%2e/page.go"} {
 		f.Add(s)
 	}
 	b, err := bonding.New(bonding.Options{Mode: bonding.ActiveBackup})
@@ -151,7 +211,7 @@ func FuzzRequests(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer b.Close()
-	p := New(func() (any, *bonding.Status) { st := b.Status(); return st, &st })
+	p := New(bondsOf(b))
 	defer p.Close()
 	f.Fuzz(func(t *testing.T, target string) {
 		if !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, func(r rune) bool { return r <= ' ' || r == 0x7f }) {

@@ -5,6 +5,7 @@ const $ = id => document.getElementById(id);
 const pollMs = 1000;
 let points = [];
 let status = null;
+let bond = new URLSearchParams(location.search).get("bond") || "";
 
 // colours keeps each slave's colour for as long as the page is open.
 const seen = [];
@@ -44,6 +45,14 @@ function showHead() {
   $("warnings").replaceChildren(...[...st.warnings, ...(st.absent || []).map(n => `slave ${n} has not appeared yet`)].map(w => el("li", {}, w)));
 }
 
+// showBonds links to the bonds, where there are several. A bond that has gone makes
+// way for the first.
+function showBonds(names) {
+  $("bonds").hidden = names.length < 2;
+  $("bonds").replaceChildren(...names.map(n => el("a", {href: "?bond=" + encodeURIComponent(n), "aria-current": n === (bond || names[0]) ? "page" : null}, n)));
+  if (bond && !names.includes(bond)) location.search = "";
+}
+
 function tile(label, value, note, kind) {
   return el("div", {class: "tile " + (kind || "")}, el("span", {class: "label"}, label), el("strong", {}, value), el("span", {class: "note"}, note));
 }
@@ -81,6 +90,7 @@ function role(s) {
   if (s.draining) words.push("draining");
   else if (s.stands_back) words.push("held back");
   if (!s.enabled) words.push("disabled");
+  if (s.silenced) words.push("silenced");
   return el("span", {class: "pills"}, words.map((w, i) => pill(w, i ? "warn" : w === "active" ? "info" : "")));
 }
 
@@ -191,7 +201,10 @@ async function get(path) {
 async function poll() {
   try {
     const since = points.length ? points[points.length - 1].time_ms : 0;
-    const [st, more] = await Promise.all([get("api/status"), get("api/history?since=" + since)]);
+    showBonds(await get("api/bonds"));
+    const which = bond ? "bond=" + encodeURIComponent(bond) : "";
+    const [st, more] = await Promise.all([get("api/status?" + which), get(`api/history?since=${since}&${which}`)]);
+    if (status && status.name !== st.name) points = []; // the first is another one now
     status = st;
     points = [...points, ...more].filter(p => p.time_ms > (more.length ? more[more.length - 1].time_ms : since) - windowMs - 1500);
     show();
