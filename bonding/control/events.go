@@ -31,6 +31,9 @@ func (s *Server) events(w http.ResponseWriter, req *http.Request) {
 	defer sub.Close()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	rc := http.NewResponseController(w)
+	// The server reads on, so as to notice that the client goes: the time that a
+	// request has would end the answer.
+	rc.SetReadDeadline(time.Time{})
 	rc.Flush() // so that the client knows that it hears all from here on
 	var told uint64
 	for {
