@@ -27,7 +27,7 @@ func (b *Bond) Drain(name string) error {
 		case s.draining:
 			return nil
 		case !b.othersServe(s, now):
-			return &SlaveError{"drain", name, "no other slave can serve in its place", ErrNoSuccessor}
+			return &SlaveError{"drain", name, "another has to be up and not held back first", ErrNoSuccessor}
 		}
 		s.draining = true
 		s.graceUntil = now.add(drainGrace)

@@ -204,7 +204,7 @@ func (p *plan) standBack() {
 	}
 	for _, e := range p.ends {
 		if e.shadow.draining && !e.real.draining && !othersServe(p.slaves, e.shadow, mode, p.now) {
-			p.slaveFault("drain", e.real.name, ErrNoSuccessor, "no other slave can serve in its place")
+			p.slaveFault("drain", e.real.name, ErrNoSuccessor, "another has to be up and not held back first")
 		}
 	}
 }

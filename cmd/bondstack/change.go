@@ -48,7 +48,7 @@ func (c *changer) parse(help string, args []string, least, most int, what string
 	rest = c.fs.Args()
 	switch n := len(rest); {
 	case n < least || most >= 0 && n > most:
-		return nil, usageError(c.name, c.stderr, fmt.Errorf("%d arguments are given; needed is %s", n, what)), true
+		return nil, usageError(c.name, c.stderr, fmt.Errorf("%s given; needed is %s", arguments(n), what)), true
 	case *c.confirmWithin < 0 || *c.confirmWithin > control.MaxConfirm:
 		return nil, usageError(c.name, c.stderr, fmt.Errorf("--confirm-within %v: allowed are 1ms to %v", *c.confirmWithin, control.MaxConfirm)), true
 	case *c.confirmWithin > 0 && *c.confirmWithin < time.Millisecond:
@@ -127,4 +127,14 @@ func answerText(a *control.Answer) string {
 		fmt.Fprintf(&b, "taken back at %s unless you run: bondstack confirm %s\n", p.Deadline.Local().Format("15:04:05"), p.ID)
 	}
 	return b.String()
+}
+
+func arguments(n int) string {
+	switch n {
+	case 0:
+		return "nothing is"
+	case 1:
+		return "1 argument is"
+	}
+	return fmt.Sprintf("%d arguments are", n)
 }

@@ -229,7 +229,7 @@ func runConfirm(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		return code
 	}
 	if fs.NArg() > 1 {
-		return usageError("confirm", stderr, fmt.Errorf("%d arguments are given; at most one ID is needed", fs.NArg()))
+		return usageError("confirm", stderr, fmt.Errorf("%s given; at most one ID is needed", arguments(fs.NArg())))
 	}
 	if *socket == "" {
 		*socket = defaultSocket()

@@ -90,7 +90,7 @@ func (c *client) connect(ctx context.Context) (err error) {
 	dial, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	if c.ctl, err = c.net.DialContext(dial, "tcp", c.server); err != nil {
-		return fmt.Errorf("cannot connect to the server: %w", err)
+		return fmt.Errorf("cannot connect to the server: %w; it is started there by iperf3 -s, or bondstack iperf3 -s", err)
 	}
 	defer context.AfterFunc(ctx, func() { c.ctl.SetDeadline(time.Unix(1, 0)) })()
 	defer func() {
