@@ -174,7 +174,7 @@ func (r *runState) capture(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/x-pcapng")
 	w.Header().Set("Trailer", captureTotals)
 	rc := http.NewResponseController(w)
-	rc.SetReadDeadline(time.Time{}) // of the request: the answer may last
+	rc.SetReadDeadline(time.Time{})                                  // of the request: the answer may last
 	totals, _ := capture.Write(req.Context(), w, c, capture.Options{ // who reads no more sees no error
 		Bond: r.bond.Name(), SnapLen: snaplen, Filter: filter, Count: count,
 		Flush: func() error {
