@@ -162,11 +162,11 @@ func TestStatusKeys(t *testing.T) {
 	wantKeys(t, "the status", m, "active_slave", "arp_interval_ms", "arp_ip_targets", "arp_missed_max", "arp_validate", "carrier", "counters", "downdelay_ms", "duplex", "failover_totals", "failovers", "mac_address", "miimon_ms", "mode", "monitor_rule", "mtu",
 		"name", "ns_ip6_targets", "options", "peer_notif_delay_ms", "primary", "primary_reselect", "slaves", "speed_mbps", "up", "updelay_ms", "warnings", "xmit_hash_policy")
 	wantKeys(t, "a slave", m["slaves"].([]any)[0].(map[string]any), "counters", "draining", "duplex", "enabled", "flap_hold_ms", "flap_losses", "link_failure_count", "mac_address", "mii_status", "monitors", "mtu",
-		"name", "perm_hwaddr", "prio", "queue_id", "receives", "speed_mbps", "stands_back", "state", "usable", "weight")
+		"name", "perm_hwaddr", "prio", "queue_id", "receives", "silenced", "speed_mbps", "stands_back", "state", "usable", "weight")
 	wantKeys(t, "counters", m["counters"].(map[string]any), "drops", "rx_bytes", "rx_dropped", "rx_multicast", "rx_packets", "tx_bytes", "tx_dropped", "tx_packets")
 	drops := m["counters"].(map[string]any)["drops"].(map[string]any)
-	for _, reason := range []string{"rx_checksum", "rx_copy", "rx_inactive", "rx_no_nic", "rx_not_member", "rx_other_host", "rx_own", "rx_short",
-		"tx_error", "tx_link_gone", "tx_malformed", "tx_no_buffer", "tx_no_slave"} {
+	for _, reason := range []string{"rx_checksum", "rx_copy", "rx_inactive", "rx_no_nic", "rx_not_member", "rx_other_host", "rx_own", "rx_short", "rx_silenced",
+		"tx_error", "tx_link_gone", "tx_malformed", "tx_no_buffer", "tx_no_slave", "tx_silenced"} {
 		if _, ok := drops[reason]; !ok {
 			t.Errorf("drops lack %s", reason)
 		}
