@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +31,9 @@ func TestMain(m *testing.M) {
 	sandbox.Hook()
 	if os.Getenv(asCommand) != "" {
 		main()
+	}
+	if signal.Ignored(syscall.SIGHUP) { // by nohup: processes that tests start are to hear it
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	linktest.Main(m)
 }

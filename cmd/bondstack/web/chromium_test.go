@@ -139,6 +139,11 @@ func wantShown(t *testing.T, p *Page, query string, wants []string) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	// The browser's time runs ahead of ours: without these it may be done before the
+	// chart has two points.
+	for i := range 3 {
+		p.take(time.Now().Add(time.Duration(i+1) * 100 * time.Millisecond))
+	}
 	dom, said := browse(t, "http://"+s.Addr().String()+"/"+query)
 	if strings.Contains(said, "CONSOLE") {
 		t.Errorf("the browser complains:\n%s", said)
