@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"bondstack/bonding"
 )
@@ -93,7 +94,14 @@ func New(now BondsFunc) *Page {
 	if err != nil {
 		panic(err) // the folder is in the program
 	}
-	p.mux.Handle("GET /", http.FileServerFS(files))
+	assets := http.FileServerFS(files)
+	p.mux.HandleFunc("GET /", func(w http.ResponseWriter, req *http.Request) {
+		if !utf8.ValidString(req.URL.Path) { // which a file system takes for a fault
+			http.NotFound(w, req)
+			return
+		}
+		assets.ServeHTTP(w, req)
+	})
 	p.mux.HandleFunc("GET /api/bonds", p.serveBonds)
 	p.mux.HandleFunc("GET /api/status", p.serveStatus)
 	p.mux.HandleFunc("GET /api/history", p.serveHistory)

@@ -203,7 +203,7 @@ func BenchmarkTake(b *testing.B) {
 
 // Reading changes nothing, whatever is asked for.
 func FuzzRequests(f *testing.F) {
-	for _, s := range []string{"/", "/api/status", "/api/history?since=5", "/api/bonds", "/api/status?bond=bond0", "/app.js", "/api/history?since=-1&since=x", "/%2e%2e/page.go"} {
+	for _, s := range []string{"/", "/api/status", "/api/history?since=5", "/api/bonds", "/api/status?bond=bond0", "/app.js", "/api/history?since=-1&since=x", "/%2e%2e/page.go", "/0\x93"} {
 		f.Add(s)
 	}
 	b, err := bonding.New(bonding.Options{Mode: bonding.ActiveBackup})
