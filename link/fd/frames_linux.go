@@ -159,19 +159,6 @@ func (e *Endpoint) deliver(b []byte) {
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(b)})
 	defer pkt.DecRef()
 	kernel.ParseEthernet(pkt)
-	pkt.PktType = e.kindOf(tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
+	pkt.PktType = kernel.PacketType(e.LinkAddress(), tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
 	to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
-}
-
-// kindOf says for whom a frame to an address is.
-func (e *Endpoint) kindOf(to tcpip.LinkAddress) tcpip.PacketType {
-	switch {
-	case to == header.EthernetBroadcastAddress:
-		return tcpip.PacketBroadcast
-	case to[0]&1 != 0:
-		return tcpip.PacketMulticast
-	case to == e.LinkAddress():
-		return tcpip.PacketHost
-	}
-	return tcpip.PacketOtherHost
 }

@@ -194,19 +194,6 @@ func (e *Endpoint) SetLinkAddress(addr tcpip.LinkAddress) {
 	}
 }
 
-// kindOf says for whom a frame to an address is.
-func (e *Endpoint) kindOf(to tcpip.LinkAddress) tcpip.PacketType {
-	switch {
-	case to == header.EthernetBroadcastAddress:
-		return tcpip.PacketBroadcast
-	case to[0]&1 != 0:
-		return tcpip.PacketMulticast
-	case to == e.LinkAddress():
-		return tcpip.PacketHost
-	}
-	return tcpip.PacketOtherHost
-}
-
 // MaxHeaderLength implements stack.LinkEndpoint.
 func (*Endpoint) MaxHeaderLength() uint16 { return header.EthernetMinimumSize }
 

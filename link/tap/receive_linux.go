@@ -138,7 +138,7 @@ func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, valid bool, to 
 	c.bytes += uint64(frame.Size())
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
 	kernel.ParseEthernet(pkt)
-	pkt.PktType = r.endpoint.kindOf(tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
+	pkt.PktType = kernel.PacketType(r.endpoint.LinkAddress(), tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
 	pkt.RXChecksumValidated = valid
 	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)
 	if to.list != nil {

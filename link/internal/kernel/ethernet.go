@@ -45,3 +45,16 @@ func FirstPiece(pkt *stack.PacketBuffer) []byte {
 	}
 	return nil
 }
+
+// PacketType says for whom a frame to an address is, for an endpoint that has own.
+func PacketType(own, to tcpip.LinkAddress) tcpip.PacketType {
+	switch {
+	case to == header.EthernetBroadcastAddress:
+		return tcpip.PacketBroadcast
+	case to[0]&1 != 0:
+		return tcpip.PacketMulticast
+	case to == own:
+		return tcpip.PacketHost
+	}
+	return tcpip.PacketOtherHost
+}
