@@ -21,9 +21,13 @@ import (
 // may have turned them off there.
 var offloadsOff = []string{"none", "links", "links+bond0"}
 
-// benchmarkLAN is a tapLAN with a bare veth pair beside the bond's slaves, and
-// without the offloads of one of offloadsOff.
-func benchmarkLAN(b *testing.B, off string) (*tapLAN, *instance) {
+// farEnds are what the far kernel has its addresses on: the other end of the
+// active slave and that of the bare veth; or a bridge each, with those as ports.
+var farEnds = []string{"veth", "bridge"}
+
+// benchmarkLAN is a tapLAN with a bare veth pair beside the bond's slaves, the
+// same kind of far end for both, and without the offloads of one of offloadsOff.
+func benchmarkLAN(b *testing.B, off, end string) (*tapLAN, *instance) {
 	b.Helper()
 	for _, program := range []string{"iperf3", "ethtool"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -33,7 +37,17 @@ func benchmarkLAN(b *testing.B, off string) (*tapLAN, *instance) {
 	l := newTapLAN(b)
 	netnstest.Veth(b, l.box, "bare0", l.far, "bare1")
 	l.box.AddAddress("bare0", "10.8.0.2/24")
-	l.far.AddAddress("bare1", "10.8.0.1/24")
+	bareEnd := "bare1"
+	if end == "bridge" {
+		bareEnd = "br1"
+		l.far.Bridge(bareEnd)
+		l.far.Run("ip", "link", "set", "bare1", "master", bareEnd)
+	} else {
+		l.far.Run("ip", "link", "set", "p0", "nomaster")
+		l.far.Run("ip", "address", "delete", "10.9.0.1/24", "dev", "br0")
+		l.far.AddAddress("p0", "10.9.0.1/24")
+	}
+	l.far.AddAddress(bareEnd, "10.8.0.1/24")
 	// The bridge is in the place of a switch: what Linux's firewall costs there
 	// is not the bond's. Without its module there is nothing to turn off.
 	for _, family := range []string{"iptables", "ip6tables"} {
@@ -46,7 +60,7 @@ func benchmarkLAN(b *testing.B, off string) (*tapLAN, *instance) {
 	}
 	if off != "none" {
 		turnOff(l.near, "s0", "s1")
-		turnOff(l.far, "p0", "p1", "bare1", "br0")
+		turnOff(l.far, "p0", "p1", "bare1", "br0", bareEnd)
 		turnOff(l.box, "bare0")
 	}
 	i := l.tap("--mode", "active-backup", "--exclusive")
@@ -63,30 +77,37 @@ func benchmarkLAN(b *testing.B, off string) (*tapLAN, *instance) {
 // quotients of each turn, and the CPU time of all who take part for each GB.
 func BenchmarkTAPIperf(b *testing.B) {
 	for _, off := range offloadsOff {
-		l, i := benchmarkLAN(b, off)
-		for _, streams := range []int{1, 4} {
-			for _, way := range []string{"send", "receive"} {
-				b.Run(fmt.Sprintf("off=%s/%s/streams=%d", off, way, streams), func(b *testing.B) {
-					var bond, bare iperfRuns
-					for b.Loop() {
-						bond.run(b, l, "10.9.0.1", streams, way == "receive")
-						bare.run(b, l, "10.8.0.1", streams, way == "receive")
-					}
-					var ratios []float64
-					for n := range bond.rates {
-						ratios = append(ratios, bond.rates[n]/bare.rates[n])
-					}
-					b.ReportMetric(middle(bond.rates), "bond-Gbit/s")
-					b.ReportMetric(middle(bare.rates), "bare-Gbit/s")
-					b.ReportMetric(middle(ratios), "ratio")
-					b.ReportMetric(middle(bond.costs), "bond-CPU-s/GB")
-					b.ReportMetric(middle(bare.costs), "bare-CPU-s/GB")
-					b.ReportMetric(0, "ns/op")
-				})
+		for _, end := range farEnds {
+			l, i := benchmarkLAN(b, off, end)
+			for _, streams := range []int{1, 4} {
+				for _, way := range []string{"send", "receive"} {
+					b.Run(fmt.Sprintf("off=%s/far=%s/%s/streams=%d", off, end, way, streams), func(b *testing.B) {
+						l.compare(b, streams, way == "receive")
+					})
+				}
 			}
+			i.end()
 		}
-		i.end()
 	}
+}
+
+// compare runs iperf3 on bond and bare veth in turns, and reports what came of it.
+func (l *tapLAN) compare(b *testing.B, streams int, reverse bool) {
+	var bond, bare iperfRuns
+	for b.Loop() {
+		bond.run(b, l, "10.9.0.1", streams, reverse)
+		bare.run(b, l, "10.8.0.1", streams, reverse)
+	}
+	var ratios []float64
+	for n := range bond.rates {
+		ratios = append(ratios, bond.rates[n]/bare.rates[n])
+	}
+	b.ReportMetric(middle(bond.rates), "bond-Gbit/s")
+	b.ReportMetric(middle(bare.rates), "bare-Gbit/s")
+	b.ReportMetric(middle(ratios), "ratio")
+	b.ReportMetric(middle(bond.costs), "bond-CPU-s/GB")
+	b.ReportMetric(middle(bare.costs), "bare-CPU-s/GB")
+	b.ReportMetric(0, "ns/op")
 }
 
 // iperfRuns are the rates of runs in Gbit/s, and the CPU time of each in seconds
@@ -169,7 +190,7 @@ func (l *tapLAN) iperf(b *testing.B, to string, seconds, streams int, reverse bo
 // time that was lost is 5 ms for each ping that has no reply.
 func BenchmarkTAPCut(b *testing.B) {
 	for _, off := range offloadsOff[:2] {
-		l, i := benchmarkLAN(b, off)
+		l, i := benchmarkLAN(b, off, "bridge")
 		for _, way := range []string{"send", "receive"} {
 			b.Run(fmt.Sprintf("off=%s/%s", off, way), func(b *testing.B) {
 				var before, after, lost []float64
