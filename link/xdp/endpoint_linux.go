@@ -43,16 +43,12 @@ type Endpoint struct {
 	openMu sync.RWMutex
 	open   opened
 
-	// mu guards the following. It is never held over anything that waits.
-	mu sync.Mutex
-	// started is whether receivers are to run, closed whether never again.
-	started, closed bool
+	// life's lock guards the following. It is never held over anything that waits.
+	life kernel.Life
 	// idle are the sockets that have no receiver yet.
 	idle []*socket
 	// failure is why the interface that is there could not be opened.
 	failure error
-	// onClose is called by Close, once.
-	onClose func()
 
 	// filterMu is held over a change of the filter and of what the program
 	// takes for it, which are to be the same.
@@ -61,8 +57,6 @@ type Endpoint struct {
 	// receivers counts the running ones. Only the monitor's goroutine waits
 	// for them, or Close after that has ended.
 	receivers sync.WaitGroup
-	// done is closed when Close has closed everything.
-	done chan struct{}
 }
 
 // attachment is a dispatcher, in a shape that can be swapped atomically.
@@ -109,7 +103,6 @@ func newEndpoint(name string, options Options) (*Endpoint, error) {
 		name: name, options: options, ns: ns,
 		monitor: kernel.NewMonitor(ns, name, options.PollInterval),
 		open:    opened{membership: -1},
-		done:    make(chan struct{}),
 	}
 	e.monitor.Follow = e.follow
 	e.monitor.Activity = e.stats.activity
@@ -152,12 +145,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		return
 	}
 	e.attached.Store(newAttachment(dispatcher))
-	e.mu.Lock()
-	if !e.started && !e.closed {
-		e.started = true
-		e.receiveLocked()
-	}
-	e.mu.Unlock()
+	e.life.Start(e.receiveLocked)
 	e.monitor.Start()
 }
 
@@ -168,42 +156,23 @@ func (e *Endpoint) IsAttached() bool { return e.attached.Load() != nil }
 // detaches the program and closes all descriptors; the link is down from then
 // on. A subscriber that is being called is not waited for. It must not be called
 // while holding a lock that delivering a frame takes, nor by who is delivered one.
-func (e *Endpoint) Close() {
-	e.mu.Lock()
-	already := e.closed
-	e.closed = true
-	action := e.onClose
-	e.onClose = nil
-	e.mu.Unlock()
-	if already {
-		<-e.done
-		return
-	}
+func (e *Endpoint) Close() { e.life.End(e.close) }
+
+// close ends the receivers, and closes what is open.
+func (e *Endpoint) close() {
 	e.attached.Store(nil)
 	e.monitor.Stop()
 	e.shut()
 	e.ns.Release()
-	close(e.done)
-	if action != nil {
-		action()
-	}
 }
 
 // SetOnCloseAction implements stack.LinkEndpoint.
-func (e *Endpoint) SetOnCloseAction(action func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.onClose = action
-}
+func (e *Endpoint) SetOnCloseAction(action func()) { e.life.SetOnCloseAction(action) }
 
 // Wait implements stack.LinkEndpoint. It waits for what Close ends, and for the
 // subscribers that are being called; before Close it returns at once.
 func (e *Endpoint) Wait() {
-	e.mu.Lock()
-	closed := e.closed
-	e.mu.Unlock()
-	if closed {
-		<-e.done
+	if e.life.Wait() {
 		<-e.monitor.Told()
 	}
 }

@@ -62,10 +62,10 @@ func (e *Endpoint) openOn(index int32) error {
 	e.openMu.Lock()
 	e.open = o
 	e.openMu.Unlock()
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.life.Lock()
+	defer e.life.Unlock()
 	e.idle = slices.Clone(o.sockets)
-	if e.started && !e.closed {
+	if e.life.Running() {
 		e.receiveLocked()
 	}
 	return nil
@@ -158,7 +158,7 @@ func (o *opened) close() {
 	wg.Wait()
 }
 
-// receiveLocked starts a receiver for each socket that has none. mu is held.
+// receiveLocked starts a receiver for each socket that has none. life's lock is held.
 func (e *Endpoint) receiveLocked() {
 	for _, s := range e.idle {
 		e.receivers.Add(1)
@@ -171,9 +171,9 @@ func (e *Endpoint) receiveLocked() {
 // runs in the monitor's goroutine, or after that has ended.
 func (e *Endpoint) shut() {
 	e.monitor.Bind(0)
-	e.mu.Lock()
+	e.life.Lock()
 	e.idle = nil // from here on Attach starts no receiver
-	e.mu.Unlock()
+	e.life.Unlock()
 
 	for _, s := range e.open.sockets { // only this goroutine changes them
 		s.end()
@@ -217,9 +217,9 @@ func (e *Endpoint) follow(index int32) bool {
 
 // setFailure sets why the interface could not be opened.
 func (e *Endpoint) setFailure(err error) {
-	e.mu.Lock()
+	e.life.Lock()
 	e.failure = err
-	e.mu.Unlock()
+	e.life.Unlock()
 }
 
 // Info returns what is in force at this moment.

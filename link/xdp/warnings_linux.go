@@ -38,8 +38,8 @@ func (e *Endpoint) Warnings() []string {
 	if stats.RXDroppedKernel > 0 {
 		say("the kernel dropped %d received frames that were longer than their place", stats.RXDroppedKernel)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.life.Lock()
+	defer e.life.Unlock()
 	if e.failure != nil {
 		say("it is there but cannot be opened: %v", e.failure)
 	}
