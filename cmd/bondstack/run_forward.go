@@ -137,6 +137,9 @@ func forwardedText(name string, s *relay.Stats) string {
 			text += fmt.Sprintf("  %s %s: %d open of %d, %d failed, %d refused, %d timed out, %d reset; %d and %d bytes\n",
 				name, k.name, k.Open, k.Opened, k.Failed, k.Limited, k.TimedOut, k.Resets, k.ToFar, k.ToNear)
 		}
+		if k.Dropped+k.Ended > 0 {
+			text += fmt.Sprintf("  %s datagrams lost: %d that could not be passed on, %d whose flow ended\n", name, k.Dropped, k.Ended)
+		}
 	}
 	return text
 }

@@ -28,21 +28,24 @@ type Counts struct {
 	ToFar  uint64 `json:"to_far_bytes"`
 	ToNear uint64 `json:"to_near_bytes"`
 	// Dropped counts datagrams that could not be passed on: more than 16 while
-	// an association was being opened, and those that a socket refused.
+	// an association was being opened, those that waited for one that could not
+	// be, and those that a socket refused.
 	Dropped uint64 `json:"dropped"`
+	// Ended counts datagrams that were under way when their association ended.
+	Ended uint64 `json:"dropped_ended"`
 }
 
 type counters struct {
 	open                                      atomic.Int64
 	opened, failed, limited, timedOut, resets atomic.Uint64
-	toFar, toNear, dropped                    atomic.Uint64
+	toFar, toNear, dropped, ended             atomic.Uint64
 }
 
 func (c *counters) read() Counts {
 	return Counts{
 		Open: c.open.Load(), Opened: c.opened.Load(), Failed: c.failed.Load(), Limited: c.limited.Load(),
 		TimedOut: c.timedOut.Load(), Resets: c.resets.Load(),
-		ToFar: c.toFar.Load(), ToNear: c.toNear.Load(), Dropped: c.dropped.Load(),
+		ToFar: c.toFar.Load(), ToNear: c.toNear.Load(), Dropped: c.dropped.Load(), Ended: c.ended.Load(),
 	}
 }
 

@@ -40,6 +40,7 @@ type association struct {
 	// The following are guarded by mu.
 	far     net.Conn // nil until it is open
 	pending [][]byte
+	ended   bool // nothing waits any more
 }
 
 // NewAssociations makes associations that end with the relay. open makes the far
@@ -58,6 +59,9 @@ func NewAssociations[K comparable](r *Relay, open func(context.Context, K) (net.
 func (t *Associations[K]) Send(from K, datagram []byte) error {
 	a, err := t.get(from)
 	if err != nil {
+		if err == ErrClosed {
+			t.relay.udp.ended.Add(1)
+		}
 		return err
 	}
 	a.flow.touch()
@@ -97,9 +101,12 @@ func (a *association) send(datagram []byte) {
 	far := a.far
 	if far == nil {
 		defer a.mu.Unlock()
-		if len(a.pending) < maxPending {
+		switch {
+		case a.ended: // since the sender found it
+			a.flow.kind.ended.Add(1)
+		case len(a.pending) < maxPending:
 			a.pending = append(a.pending, append([]byte(nil), datagram...))
-		} else {
+		default:
 			a.flow.kind.dropped.Add(1)
 		}
 		return
@@ -109,11 +116,15 @@ func (a *association) send(datagram []byte) {
 }
 
 func (a *association) write(far net.Conn, datagram []byte) {
-	if _, err := far.Write(datagram); err != nil {
+	_, err := far.Write(datagram)
+	switch {
+	case err == nil:
+		a.flow.kind.toFar.Add(uint64(len(datagram)))
+	case errors.Is(err, net.ErrClosed):
+		a.flow.kind.ended.Add(1)
+	default:
 		a.flow.kind.dropped.Add(1)
-		return
 	}
-	a.flow.kind.toFar.Add(uint64(len(datagram)))
 }
 
 // run opens an association and passes on what comes back, until it ends.
@@ -129,21 +140,25 @@ func (t *Associations[K]) run(from K, a *association) {
 	cancel()
 	if err != nil {
 		a.flow.kind.failed.Add(1)
-		a.flow.kind.dropped.Add(a.waiting())
+		a.flow.kind.dropped.Add(a.drain())
 		return
 	}
 	defer far.Close()
 	if !a.flow.carry(far) {
+		a.flow.kind.ended.Add(a.drain())
 		return
 	}
 	a.start(far)
 	t.receive(from, a, far)
 }
 
-func (a *association) waiting() uint64 {
+// drain ends what never began, and returns how many datagrams waited for it.
+func (a *association) drain() uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return uint64(len(a.pending))
+	waited := len(a.pending)
+	a.pending, a.ended = nil, true
+	return uint64(waited)
 }
 
 // start sends what waited, in order, before anything else is sent.
