@@ -117,8 +117,8 @@ func (u *userLinks) stats() *user.Stats {
 // userText tells people what the network did.
 func userText(s *user.Stats) string {
 	return forwardedText("user network's", &s.Relay) +
-		fmt.Sprintf("  user network: %d denied, %d echoes unanswered, %d malformed, %d frames without a link\n",
-			s.Denied, s.Unanswered, s.Malformed, s.NoLink)
+		fmt.Sprintf("  user network: %d denied, %d connection requests ignored, %d echoes unanswered, %d malformed, %d frames without a link\n",
+			s.Denied, s.Ignored, s.Unanswered, s.Malformed, s.NoLink)
 }
 
 // close ends the network, after the bond whose slaves its links are.

@@ -43,9 +43,8 @@ type hub struct {
 
 	noLink, claims atomic.Uint64
 
-	mu sync.Mutex
-	// owners are the addresses of the bond's side, guarded by mu.
-	owners map[netip.Addr]struct{}
+	mu     sync.Mutex
+	owners owners
 }
 
 type mac [header.EthernetAddressSize]byte
@@ -57,7 +56,7 @@ type port struct {
 }
 
 func newHub(mtu uint32, gateway netip.Addr) *hub {
-	h := &hub{mtu: mtu, gateway: gateway, address: randomAddress(), owners: map[netip.Addr]struct{}{}}
+	h := &hub{mtu: mtu, gateway: gateway, address: randomAddress()}
 	h.ports.Store(&[]*port{})
 	h.stations.Store(&map[mac]*atomic.Pointer[port]{})
 	return h

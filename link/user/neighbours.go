@@ -15,9 +15,6 @@ import (
 // whether one is free for itself. And it takes no neighbour solicitation for a
 // group that it has not joined. So the hub has a look at these frames first.
 
-// maxOwners bounds how many addresses of the bond's side are remembered.
-const maxOwners = 1024
-
 // neighbour looks at a received frame. It returns false where nobody shall see
 // it, and another in its place where that is needed; the caller lets go of that.
 func (h *hub) neighbour(proto tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) (instead *stack.PacketBuffer, ok bool) {
@@ -49,7 +46,7 @@ func (h *hub) arp(pkt *stack.PacketBuffer, b header.ARP) (*stack.PacketBuffer, b
 	case sender.IsUnspecified():
 		return nil, false // a probe (RFC 5227, section 2.1.1): nobody else has it
 	case sender == target:
-		h.own(sender)
+		h.owners.see(sender)
 		instead, data := copyOf(pkt)
 		request := header.ARP(data)
 		request.SetOp(header.ARPRequest)
@@ -57,8 +54,8 @@ func (h *hub) arp(pkt *stack.PacketBuffer, b header.ARP) (*stack.PacketBuffer, b
 		copy(request.ProtocolAddressTarget(), gateway[:])
 		return instead, true
 	}
-	h.own(sender)
-	return nil, b.Op() != header.ARPRequest || !h.owns(target)
+	h.owners.see(sender)
+	return nil, b.Op() != header.ARPRequest || !h.owners.has(target)
 }
 
 // solicitation looks at a neighbour solicitation, whose first bytes are b. It is
@@ -72,8 +69,8 @@ func (h *hub) solicitation(pkt *stack.PacketBuffer, b []byte) (*stack.PacketBuff
 	if source.IsUnspecified() {
 		return nil, false // duplicate address detection (RFC 4862, section 5.4.2)
 	}
-	h.own(source)
-	if h.owns(target) {
+	h.owners.see(source)
+	if h.owners.has(target) {
 		return nil, false
 	}
 	if group := ip.DestinationAddress(); header.IsV6MulticastAddress(group) && !target.IsMulticast() {
@@ -84,22 +81,6 @@ func (h *hub) solicitation(pkt *stack.PacketBuffer, b []byte) (*stack.PacketBuff
 		return instead, true
 	}
 	return nil, true
-}
-
-// own notes that an address is one of the bond's side.
-func (h *hub) own(a netip.Addr) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.owners) < maxOwners {
-		h.owners[a] = struct{}{}
-	}
-}
-
-func (h *hub) owns(a netip.Addr) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, ok := h.owners[a]
-	return ok
 }
 
 // copyOf returns a copy of a received frame, and its bytes behind the Ethernet

@@ -130,6 +130,9 @@ type Stats struct {
 	Denied uint64 `json:"denied"`
 	// Unanswered counts echoes for which the host gave no ping socket.
 	Unanswered uint64 `json:"unanswered"`
+	// Ignored counts requests for a connection beyond the 512 that may be on
+	// their way to the host.
+	Ignored uint64 `json:"ignored"`
 	// Malformed counts datagrams with a wrong length or checksum.
 	Malformed uint64 `json:"malformed"`
 	// NoLink counts frames for the bond while no link was up, and those that
@@ -205,7 +208,8 @@ func (l *Link) Close() {
 func (n *Network) Stats() Stats {
 	return Stats{
 		Relay: n.relay.Stats(), Denied: n.denied.Load(), Unanswered: n.unanswered.Load(), Malformed: n.malformed.Load(),
-		NoLink: n.hub.noLink.Load(), Claims: n.hub.claims.Load(),
+		Ignored: n.stack.Stats().TCP.ForwardMaxInFlightDrop.Value(),
+		NoLink:  n.hub.noLink.Load(), Claims: n.hub.claims.Load(),
 	}
 }
 

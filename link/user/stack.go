@@ -63,7 +63,7 @@ func (n *Network) startStack() error {
 }
 
 // maxHandshakes is how many connections may be on their way to the host. Further
-// ones are tried again by those who want them.
+// ones are ignored, and tried again by those who want them.
 const maxHandshakes = 512
 
 func (n *Network) addAddress(a netip.Addr) error {
