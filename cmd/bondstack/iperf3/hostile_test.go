@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,6 +91,68 @@ func TestBusy(t *testing.T) {
 	}
 	c.Close()
 	p.awaitFree(t)
+}
+
+// pipes is a listener to which the test connects by pipes.
+type pipes struct {
+	net.Listener
+	come chan net.Conn
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p.come; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+// However many come while a session is about to end, no more wait for that than may;
+// the others are closed at once, and counted.
+func TestFlood(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := newServer(nil, ServerOptions{Log: slog.New(slog.NewTextHandler(&log, nil))}, func() {})
+	s.session = &session{ending: true}
+	l, over := pipes{come: make(chan net.Conn)}, make(chan struct{})
+	go func() {
+		defer close(over)
+		s.accept(t.Context(), l)
+	}()
+	const beyond = 5
+	var others sync.WaitGroup
+	for i := range maxGreetings + beyond {
+		near, far := net.Pipe()
+		l.come <- far
+		if i >= maxGreetings {
+			expectAll(t, "one too many", near)
+			continue
+		}
+		if _, err := near.Write(make([]byte, cookieSize)); err != nil {
+			t.Fatal(err)
+		}
+		others.Go(func() {
+			expectAll(t, "one who waited", near, 0xff)
+		})
+	}
+	s.mu.Lock()
+	s.session.ending = false // as one that another client has begun
+	s.session.cookie[0] = 1
+	s.ended.Broadcast()
+	s.mu.Unlock()
+	others.Wait()
+	close(l.come)
+	<-over
+	if s.refused != beyond || len(s.greetings) != 0 || strings.Count(log.String(), "too many others") != 3 {
+		t.Errorf("%d were refused, want %d, and %d wait still; the log says\n%s", s.refused, beyond, len(s.greetings), &log)
+	}
+}
+
+// expectAll expects bytes and then the end.
+func expectAll(t *testing.T, what string, c io.Reader, want ...byte) {
+	t.Helper()
+	if got, err := io.ReadAll(c); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s: got %x, %v, want %x", what, got, err, want)
+	}
 }
 
 // awaitFree runs a test as soon as the server is free: that a client has gone is

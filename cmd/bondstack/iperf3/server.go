@@ -13,7 +13,7 @@ import (
 )
 
 // maxGreetings is how many connections may be at once that have not said their
-// cookie yet.
+// cookie yet, or wait with it for the end of a session. Further ones are closed.
 const maxGreetings = 4 * maxParallel
 
 // server takes connections and has at most one session.
@@ -25,6 +25,7 @@ type server struct {
 	stop context.CancelFunc
 
 	greetings chan struct{}
+	refused   uint64 // connections beyond them; only accept uses it
 	mu        sync.Mutex
 	// The following are guarded by mu. ended is when a session has.
 	session *session
@@ -44,23 +45,35 @@ func Serve(ctx context.Context, network Network, o ServerOptions) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := &server{net: network, o: o, out: newPrinter(&o.Options), log: o.Log, stop: stop, greetings: make(chan struct{}, maxGreetings)}
-	s.ended = sync.NewCond(&s.mu)
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := newServer(network, o, stop)
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	if o.Ready != nil {
 		o.Ready()
 	}
 	s.banner()
+	s.accept(ctx, l)
+	return nil
+}
+
+func newServer(network Network, o ServerOptions, stop context.CancelFunc) *server {
+	s := &server{net: network, o: o, out: newPrinter(&o.Options), log: o.Log, stop: stop, greetings: make(chan struct{}, maxGreetings)}
+	s.ended = sync.NewCond(&s.mu)
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+// accept takes connections until the listener is closed, and waits for what became
+// of them.
+func (s *server) accept(ctx context.Context, l net.Listener) {
 	var greeted sync.WaitGroup
 	defer greeted.Wait()
 	for n := 0; ; n++ {
 		c, err := l.Accept()
 		if err != nil {
-			stop() // a session that runs ends too
-			return nil
+			s.stop() // a session that runs ends too
+			return
 		}
 		select {
 		case s.greetings <- struct{}{}:
@@ -68,7 +81,16 @@ func Serve(ctx context.Context, network Network, o ServerOptions) error {
 			greeted.Go(func() { s.greet(ctx, joining{c, order}) })
 		default:
 			c.Close()
+			s.refuse()
 		}
+	}
+}
+
+// refuse counts a connection that was one too many, and tells of the first, the
+// second, the fourth and so on.
+func (s *server) refuse() {
+	if s.refused++; s.refused&(s.refused-1) == 0 {
+		s.log.Warn("closed a connection at once: too many others have not begun", "limit", maxGreetings, "closed", s.refused)
 	}
 }
 
@@ -94,13 +116,15 @@ func (s *server) greet(ctx context.Context, c joining) {
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
 	_, err := io.ReadFull(c, cookie[:])
 	stop()
-	<-s.greetings
+	var one *session
 	if err != nil {
 		c.Close()
-		return
+	} else {
+		c.SetDeadline(time.Time{})
+		one = s.admit(c, cookie)
 	}
-	c.SetDeadline(time.Time{})
-	if one := s.admit(c, cookie); one != nil {
+	<-s.greetings
+	if one != nil {
 		one.serve(ctx)
 	}
 }
