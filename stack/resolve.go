@@ -15,6 +15,10 @@ import (
 // tried beside it (RFC 8305, section 5).
 const fallbackDelay = 250 * time.Millisecond
 
+// maxTried bounds how many addresses of each IP version of a name are tried: whoever
+// answers for a name decides how many it has.
+const maxTried = 16
+
 // NameServers returns whom the host asks for names, and which domains it searches:
 // those of the options, then those of each interface's lease and routers.
 func (h *Host) NameServers() dns.Config {
@@ -61,16 +65,31 @@ func splitName(address string) (name, port string, ok bool) {
 	return name, port, err != nil
 }
 
-// dialName connects to the first of a name's addresses that answers. Those of an IP
-// version that the host has no address of go last.
+// dialName connects to the first of a name's addresses that answers, of the first
+// maxTried of each IP version. Those of a version that the host has no address of go
+// last.
 func (h *Host) dialName(ctx context.Context, network, name, port string) (net.Conn, error) {
 	addrs, err := h.LookupNetIP(ctx, "ip"+strings.TrimLeft(network, "tcpud"), name)
 	if err != nil {
 		return nil, opError("dial", network, nil, nil, err)
 	}
+	addrs = tried(addrs)
 	slices.SortStableFunc(addrs, func(a, b netip.Addr) int { return h.rank(a) - h.rank(b) })
 	return race(ctx, h.after, addrs, func(ctx context.Context, a netip.Addr) (net.Conn, error) {
 		return h.DialContext(ctx, network, net.JoinHostPort(a.String(), port))
+	})
+}
+
+// tried returns the addresses that are tried, in their order.
+func tried(addrs []netip.Addr) []netip.Addr {
+	var count4, count6 int
+	return slices.DeleteFunc(addrs, func(a netip.Addr) bool {
+		count := &count6
+		if a.Is4() {
+			count = &count4
+		}
+		*count++
+		return *count > maxTried
 	})
 }
 

@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -59,12 +60,23 @@ func serveNames(t *testing.T, h *stack.Host, zone map[string][]string) {
 	}()
 }
 
+// unreachable returns n addresses with a prefix that lead nowhere, and then others.
+func unreachable(prefix string, n int, others ...string) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint(prefix, i+1))
+	}
+	return append(list, others...)
+}
+
 func TestDialNames(t *testing.T) {
 	a, b := newPair(t, func(o *stack.HostOptions) { o.DNS = dnsConfig("10.0.0.2") })
 	serveNames(t, b, map[string][]string{
 		"both.test.":   {"10.0.0.2", "fd00::2"},
 		"v4.test.":     {"10.0.0.2"},
 		"second.test.": {"10.9.0.9", "fd00:9::9", "10.0.0.2"}, // the first two cannot be reached
+		"last4.test.":  append(unreachable("fd00:9::", 30), unreachable("10.9.0.", 15, "10.0.0.2", "10.0.0.2")...),
+		"last6.test.":  append(unreachable("10.9.0.", 30), unreachable("fd00:9::", 15, "fd00::2", "fd00::2")...),
+		"beyond.test.": append(unreachable("10.9.0.", 16, "10.0.0.2"), unreachable("fd00:9::", 16, "fd00::2")...),
 	})
 	l := mustListen(t, b, ":80")
 	go func() {
@@ -82,6 +94,8 @@ func TestDialNames(t *testing.T) {
 		{"tcp4", "both.test:80", "10.0.0.2"},
 		{"tcp", "v4.test:80", "10.0.0.2"},
 		{"tcp", "second.test:80", "10.0.0.2"},
+		{"tcp", "last4.test:80", "10.0.0.2"},
+		{"tcp", "last6.test:80", "fd00::2"},
 	} {
 		c, err := a.Dial(tc.network, tc.address)
 		if err != nil {
@@ -101,6 +115,7 @@ func TestDialNames(t *testing.T) {
 		{"tcp6", "v4.test:80", "no such host", nil},
 		{"tcp", "none.test:80", "no such host", nil},
 		{"tcp", "both.test:81", "refused", syscall.ECONNREFUSED},
+		{"tcp", "beyond.test:80", "unreachable", syscall.ENETUNREACH},
 		{"udp", "v4.test:http", "port must be a number", nil},
 		{"tcp7", "v4.test:80", "unknown network", nil},
 	} {
