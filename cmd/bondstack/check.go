@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -17,14 +16,15 @@ import (
 const checkHelp = `
 Usage: bondstack check FILE ... [--json]
 
-Finds every fault of configuration files, as bondstack run --config would, and opens
+Finds every fault of configuration files (- is standard input), as bondstack run --config would, and opens
 nothing. Each is a line FILE:LINE:COLUMN: KEY: what is wrong, the value, and what is
 allowed. The exit code is 1 where there is a fault, 0 where there are none or only
 warnings.
 
 Examples:
   bondstack check bondstack.yaml
-  bondstack check --json /etc/bondstack/*.yaml`
+  bondstack check --json /etc/bondstack/*.yaml
+  bondstack import /etc/netplan | bondstack check -`
 
 // fileFault is a fault and the file that it is in.
 type fileFault struct {
@@ -32,7 +32,7 @@ type fileFault struct {
 	config.Fault
 }
 
-func runCheck(args []string, _ io.Reader, stdout, stderr io.Writer) int {
+func runCheck(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	fs := newFlags("check")
 	asJSON := fs.Bool("json", false, "print JSON")
 	if code, done := parseMixed(fs, checkHelp, args, stdout, stderr); done {
@@ -43,7 +43,7 @@ func runCheck(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	}
 	code, all := exitOK, []fileFault{}
 	for _, path := range fs.Args() {
-		_, faults, err := readConfig(path)
+		faults, err := checkFile(path, stdin)
 		if err != nil {
 			return failure("check", stderr, err)
 		}
@@ -66,15 +66,24 @@ func runCheck(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
+// checkFile finds the faults of a file, or of standard input.
+func checkFile(path string, stdin io.Reader) (config.Faults, error) {
+	if path != "-" {
+		_, faults, err := readConfig(path)
+		return faults, err
+	}
+	text, err := readBounded(path, stdin, config.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	_, faults := config.Read(text, fileChecks)
+	return faults, nil
+}
+
 // readConfig reads a file and finds its faults. The error says that the file
 // itself cannot be read.
 func readConfig(path string) (*config.File, config.Faults, error) {
-	r, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, config.MaxSize+1))
+	text, err := config.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
 	}

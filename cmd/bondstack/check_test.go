@@ -48,8 +48,10 @@ func TestCheckCommand(t *testing.T) {
 	}
 	runWith("", "check", filepath.Join(t.TempDir(), "none")).check(t, "no file", exitFailure, "", "no such file")
 	runWith("", "check").check(t, "no argument", exitUsage, "", "no FILE is given")
-	// A file without an end is read to the bound alone.
-	runWith("", "check", "/dev/zero").check(t, "endless", exitFailure, "allowed are 1048576", "")
+	runWith("", "check", "/dev/zero").check(t, "no file", exitFailure, "", "/dev/zero is a device, allowed is a regular file")
+	runWith(goodFile, "check", "-").check(t, "standard input", exitOK, "", "")
+	runWith("version: 2", "check", "-").check(t, "standard input", exitFailure, "-:1:10: version", "")
+	runWith(strings.Repeat("a", config.MaxSize+1), "check", "-").check(t, "too long", exitFailure, "allowed are 1048576", "")
 }
 
 func TestSchemaCommand(t *testing.T) {
