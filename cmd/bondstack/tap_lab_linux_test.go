@@ -36,7 +36,7 @@ func TestTapLACP(t *testing.T) {
 	if err := p.exchange(); err != nil {
 		t.Errorf("exchange: %v", err)
 	}
-	l.near.Down("p0")
+	l.cut(0)
 	l.us.await("one port is left", func(st instanceStatus) bool { return st.up("s1") })
 	if err := p.exchange(); err != nil {
 		t.Errorf("exchange with one link: %v", err)
