@@ -32,6 +32,13 @@
 // stack.PacketBuffer.RXChecksumValidated is true for the frames that were
 // vouched for or verified.
 //
+// # Receiving
+//
+// Received frames of up to the MTU come by a ring in memory that the kernel shares
+// (PACKET_RX_RING, 8 MiB a queue, which hold 4,096 frames of an MTU of 1500 and 512
+// of 9000); longer ones, which are segments that the kernel joined or never cut, and
+// all where Options.NoRing is set, wait in the socket's receive buffer.
+//
 // # Limits
 //
 // A queue keeps 16 frames' memory of 64 KiB for what comes next, and all queues

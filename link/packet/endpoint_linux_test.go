@@ -16,9 +16,11 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
-func TestVLANTagIsKept(t *testing.T) {
+func TestVLANTagIsKept(t *testing.T) { eachWay(t, testVLANTagIsKept) }
+
+func testVLANTagIsKept(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	r, raw := attach(e), p.raw()
 	for _, c := range []struct {
 		name    string
@@ -175,9 +177,11 @@ func TestPromiscuityEndsWithTheEndpoint(t *testing.T) {
 
 // TestHostileFrames sends frames of every length and of random bytes; after
 // each the endpoint still works.
-func TestHostileFrames(t *testing.T) {
+func TestHostileFrames(t *testing.T) { eachWay(t, testHostileFrames) }
+
+func testHostileFrames(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	r, raw := attach(e), p.raw()
 	random := rand.New(rand.NewPCG(1, 2))
 	protocols := []uint16{0, 0x26, 0x800, 0x86dd, 0x8100, 0x88a8, 0x806, 0x8809, 0xffff}

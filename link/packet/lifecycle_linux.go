@@ -13,7 +13,7 @@ import (
 // exclusion of the host. It runs in the endpoint's namespace, while nothing is
 // open. The link is not up before the monitor has the index too.
 func (e *Endpoint) openOn(index int32) error {
-	socks, err := openSockets(index, e.options)
+	socks, err := openSockets(index, e.ns.Observe(e.name).MTU, e.options)
 	if err != nil {
 		return err
 	}
@@ -107,6 +107,7 @@ func (e *Endpoint) Info() Info {
 	if len(e.sockets) > 0 {
 		fd := e.sockets[0].fd
 		info.ReceiveBuffer, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+		info.Ring = e.sockets[0].ring != nil
 		info.SendBuffer, _ = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF)
 	}
 	return info

@@ -237,9 +237,11 @@ func TestAttachAgain(t *testing.T) {
 }
 
 // TestFramesBeforeAttachAreKept: what comes between New and Attach waits.
-func TestFramesBeforeAttachAreKept(t *testing.T) {
+func TestFramesBeforeAttachAreKept(t *testing.T) { eachWay(t, testFramesBeforeAttachAreKept) }
+
+func testFramesBeforeAttachAreKept(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	p.raw().send(frame(kernel.Broadcast, "early"))
 	r := attach(e)
 	for string(r.next(t).frame[14:]) != "early" {
@@ -251,7 +253,7 @@ func TestFramesBeforeAttachAreKept(t *testing.T) {
 func TestCloseUnderLoad(t *testing.T) {
 	for round := range 5 {
 		p := newPair(t)
-		e := p.open(Options{Queues: 1 + round%2})
+		e := p.open(Options{Queues: 1 + round%2, NoRing: round == 2})
 		r := newRecorder()
 		e.Attach(r)
 		go func() {

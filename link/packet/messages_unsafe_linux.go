@@ -49,12 +49,5 @@ func auxiliaryTag(control []byte) (vlanTag, bool) {
 		return vlanTag{}, false
 	}
 	aux := (*unix.TpacketAuxdata)(unsafe.Pointer(&control[unix.CmsgLen(0)]))
-	if aux.Status&unix.TP_STATUS_VLAN_VALID == 0 {
-		return vlanTag{}, false
-	}
-	tag := vlanTag{protocol: ethertypeVLAN, control: aux.Vlan_tci}
-	if aux.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
-		tag.protocol = aux.Vlan_tpid
-	}
-	return tag, true
+	return tagOf(aux.Status, aux.Vlan_tci, aux.Vlan_tpid)
 }

@@ -63,6 +63,10 @@ type Options struct {
 	// which then sends frames no longer than the MTU. Received frames of up to
 	// 64 KiB are delivered whole all the same.
 	NoGSO bool
+	// NoRing has received frames be queued by the kernel, and received by system
+	// calls, where otherwise those of up to the MTU come by a ring of 8 MiB
+	// (PACKET_RX_RING) for each socket.
+	NoRing bool
 	// Exclusive keeps received frames from the host's own stack: all of them,
 	// also those for the host's addresses on this interface. They are dropped
 	// at ingress, after the packet sockets have had their copy, by a program
@@ -78,6 +82,10 @@ type Options struct {
 	// for none. It is the endpoint's.
 	passed int
 }
+
+// wantsRing reports whether sockets are to have rings. One that was passed may be
+// somebody else's too, and the ring would be that one's.
+func (o Options) wantsRing() bool { return !o.NoRing && o.passed == 0 }
 
 // Validate returns an error that names every option whose value is not
 // allowed, and what is.
@@ -125,6 +133,8 @@ type Info struct {
 	// counts against, for each socket. The kernel doubles what it is asked
 	// for, to cover its own overhead.
 	ReceiveBuffer, SendBuffer int
+	// Ring is whether frames are received by rings.
+	Ring bool
 	// Exclusive is whether received frames are kept from the host's stack.
 	Exclusive bool
 }

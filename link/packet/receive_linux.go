@@ -27,10 +27,14 @@ const (
 	longFrame = 4 << 10
 )
 
-// yieldsBeforeWait is how often a receiver lets other goroutines go first before
-// it has the kernel put its thread to sleep: they may well acknowledge what
-// makes the sender send more.
-const yieldsBeforeWait = 4
+// How often a receiver lets other goroutines go first before it has the kernel put
+// its thread to sleep: they may well acknowledge what makes the sender send more,
+// and it is the sender's processor that pays for waking it. Looking into a ring
+// costs next to nothing, and a system call collects some frames meanwhile.
+const (
+	yieldsBeforeWait     = 4
+	ringYieldsBeforeWait = 60
+)
 
 const (
 	// reserveSize is how much memory the receivers of an endpoint keep for
@@ -54,6 +58,8 @@ type receiver struct {
 	// limit is how many frames the next batch may have, ready how many slots
 	// have been prepared once, and filled how many the last batch used.
 	limit, ready, filled int
+	// inPlace is the frame of a ring that is looked at.
+	inPlace ringFrame
 	// list is what is delivered together.
 	list stack.PacketBufferList
 	// reserve lends the memory of long frames.
@@ -73,30 +79,107 @@ func newReceiver(e *Endpoint, s *socket) *receiver {
 func (r *receiver) run(wg *sync.WaitGroup) {
 	defer wg.Done()
 	defer r.release()
-	yields := 0
+	yields, most := 0, yieldsBeforeWait
+	if r.socket.ring != nil {
+		most = ringYieldsBeforeWait
+	}
 	for !r.socket.ending.Load() {
-		r.prepare()
-		n, errno := receiveMessages(r.socket.fd, r.messages[:r.limit])
-		switch errno {
+		switch errno := r.receive(); errno {
 		case 0:
-			r.filled, yields = n, 0
-			r.dispatch(n)
+			yields = 0
 		case unix.EAGAIN:
-			if yields++; yields <= yieldsBeforeWait {
+			if yields++; yields <= most {
 				runtime.Gosched()
 				continue
 			}
 			yields = 0
-			r.wait(nil)
+			if r.wait(nil) {
+				r.failed()
+			}
 		case unix.EINTR:
 		default:
-			// The interface went down (ENETDOWN), once: it is received from
-			// again by itself when it comes up.
-			r.endpoint.stats.rx.errors.Add(1)
-			r.endpoint.monitor.Wake()
-			r.wait(&errorPause)
+			r.failed()
 		}
 	}
+}
+
+// failed notes an error of the socket. The interface went down (ENETDOWN), once:
+// it is received from again by itself when it comes up.
+func (r *receiver) failed() {
+	r.endpoint.stats.rx.errors.Add(1)
+	r.endpoint.monitor.Wake()
+	r.wait(&errorPause)
+}
+
+// receive receives a batch and delivers it: EAGAIN where there is no frame.
+func (r *receiver) receive() unix.Errno {
+	if r.socket.ring != nil {
+		return r.receiveRing(r.socket.ring)
+	}
+	r.prepare()
+	n, errno := receiveMessages(r.socket.fd, r.messages[:r.limit])
+	if errno == 0 {
+		r.filled = n
+		r.dispatch(n)
+	}
+	return errno
+}
+
+// receiveRing is receive from a ring.
+func (r *receiver) receiveRing(g *ring) unix.Errno {
+	b := r.begin()
+	passed := 0
+	var errno unix.Errno
+	for passed < receiveBatch && errno == 0 {
+		p := g.at(0)
+		status := p.status()
+		n := 1
+		switch {
+		case status&unix.TP_STATUS_USER == 0:
+			errno = unix.EAGAIN
+			n = 0
+		case status&unix.TP_STATUS_COPY != 0:
+			n, errno = r.receiveCopies(g, &b)
+		case p.header().Snaplen < p.header().Len:
+			b.kernel++ // the queue had no room for it
+		case b.to == nil:
+			b.unattached++
+		case !r.inPlace.read(p):
+			b.malformed++
+		default:
+			r.deliver(&r.inPlace, r.inPlace.parts[:], r.inPlace.virtio, &b)
+		}
+		g.pass(n)
+		passed += n
+	}
+	r.end(&b)
+	if passed > 0 && errno == unix.EAGAIN {
+		return 0
+	}
+	return errno
+}
+
+// receiveCopies receives the frames that the next places say are in the socket's
+// queue, and returns how many places these were.
+func (r *receiver) receiveCopies(g *ring, b *batch) (n int, errno unix.Errno) {
+	const queued = unix.TP_STATUS_USER | unix.TP_STATUS_COPY
+	for n = 1; n < longBatch && g.at(n).status()&queued == queued; n++ {
+	}
+	r.prepare()
+	got, errno := receiveMessages(r.socket.fd, r.messages[:n])
+	if errno == unix.EAGAIN {
+		// Not one of them is there: so that their places do not stay.
+		b.kernel += uint64(n)
+		return n, 0
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	r.filled = got
+	for i := range got {
+		r.deliverSlot(&r.slots[i], &r.messages[i], b)
+	}
+	return got, 0
 }
 
 // prepare makes the slots ready for a batch.
@@ -111,8 +194,9 @@ func (r *receiver) prepare() {
 }
 
 // wait waits for frames or errors of the socket, or for the end. With a limit it
-// waits for the end only, since an error would end the wait at once.
-func (r *receiver) wait(limit *unix.Timespec) {
+// waits for the end only, since an error would end the wait at once. It reports
+// whether the socket has an error that a ring does not tell.
+func (r *receiver) wait(limit *unix.Timespec) (failed bool) {
 	set := []unix.PollFd{
 		{Fd: int32(r.socket.wakeup), Events: unix.POLLIN},
 		{Fd: int32(r.socket.fd), Events: unix.POLLIN},
@@ -124,6 +208,12 @@ func (r *receiver) wait(limit *unix.Timespec) {
 	// cost a third of the rate of one sending stream, which waits for single
 	// acknowledgements here.
 	unix.Ppoll(set, limit, nil)
+	if r.socket.ring == nil || set[len(set)-1].Revents&unix.POLLERR == 0 {
+		return false
+	}
+	// Nobody receives from the socket, to be told.
+	errno, _ := unix.GetsockoptInt(r.socket.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	return errno != 0
 }
 
 // release gives the views back.
@@ -136,83 +226,105 @@ func (r *receiver) release() {
 
 // batchCounts are what a batch adds to the counters.
 type batchCounts struct {
-	packets, bytes, address, checksum, malformed, oversize, unattached uint64
+	packets, bytes, address, checksum, malformed, oversize, unattached, kernel uint64
+}
+
+// batch is what is received together.
+type batch struct {
+	batchCounts
+	to     *attachment
+	filter *kernel.FilterState
+}
+
+// begin begins a batch.
+func (r *receiver) begin() batch {
+	return batch{to: r.endpoint.attached.Load(), filter: r.endpoint.filter.State()}
+}
+
+// end delivers what is on the list, and counts.
+func (r *receiver) end(b *batch) {
+	if r.list.Len() > 0 {
+		b.to.list.DeliverList(r.list)
+		r.list.Reset()
+	}
+	r.endpoint.stats.rx.add(b.batchCounts)
 }
 
 // dispatch delivers the first n frames.
 func (r *receiver) dispatch(n int) {
-	var c batchCounts
-	to := r.endpoint.attached.Load()
-	filter := r.endpoint.filter.State()
+	b := r.begin()
 	for i := range n {
-		if to == nil {
-			c.unattached++
-			continue
-		}
-		r.deliver(&r.slots[i], &r.messages[i], to, filter, &c)
-	}
-	if r.list.Len() > 0 {
-		to.list.DeliverList(r.list)
-		r.list.Reset()
+		r.deliverSlot(&r.slots[i], &r.messages[i], &b)
 	}
 	switch {
-	case c.bytes > longFrame*c.packets:
+	case b.bytes > longFrame*b.packets:
 		r.limit = longBatch
 	case n == r.limit:
 		r.limit = receiveBatch
 	}
-	r.endpoint.stats.rx.add(c)
+	r.end(&b)
+}
+
+// deliverSlot delivers the frame of a slot, or drops it.
+func (r *receiver) deliverSlot(s *slot, m *message, b *batch) {
+	size := int(m.size) - vnet.Size
+	switch {
+	case b.to == nil:
+		b.unattached++
+	case m.header.Flags&unix.MSG_TRUNC != 0:
+		b.oversize++
+	case size < header.EthernetMinimumSize:
+		b.malformed++
+	default:
+		parts := s.frame(size, m)
+		r.deliver(s, parts, s.header(), b)
+	}
+}
+
+// place is where a received frame is.
+type place interface {
+	// take takes the frame of parts out.
+	take(parts [][]byte) buffer.Buffer
 }
 
 // deliver delivers one frame, or drops it.
-func (r *receiver) deliver(s *slot, m *message, to *attachment, filter *kernel.FilterState, c *batchCounts) {
-	size := int(m.size) - vnet.Size
-	switch {
-	case m.header.Flags&unix.MSG_TRUNC != 0:
-		c.oversize++
-		return
-	case size < header.EthernetMinimumSize:
-		c.malformed++
-		return
-	}
-	parts := s.frame(size, m)
-	virtio := s.header()
-	kind, pass := filter.Classify(kernel.MAC(parts[0][:header.EthernetAddressSize]))
+func (r *receiver) deliver(at place, parts [][]byte, virtio vnet.Header, b *batch) {
+	kind, pass := b.filter.Classify(kernel.MAC(parts[0][:header.EthernetAddressSize]))
 	if !pass {
-		c.address++
+		b.address++
 		return
 	}
 	verdict := vnet.Verify(parts, virtio.Vouched())
 	if verdict == vnet.Bad {
-		c.checksum++
+		b.checksum++
 		return
 	}
 	if virtio.GSOType == vnet.Datagrams {
 		whole := slices.Concat(parts...)
-		if !vnet.SplitDatagrams(whole, int(virtio.GSOSize), func(b []byte) {
-			r.hand(buffer.MakeWithData(b), vnet.Header{}, kind, verdict, to, c)
+		if !vnet.SplitDatagrams(whole, int(virtio.GSOSize), func(datagram []byte) {
+			r.hand(buffer.MakeWithData(datagram), vnet.Header{}, kind, verdict, b)
 		}) {
-			c.malformed++
+			b.malformed++
 		}
 		return
 	}
-	r.hand(s.take(parts), virtio, kind, verdict, to, c)
+	r.hand(at.take(parts), virtio, kind, verdict, b)
 }
 
 // hand makes a packet of a frame and delivers it, or puts it on the list.
-func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, kind tcpip.PacketType, v vnet.Verdict, to *attachment, c *batchCounts) {
-	c.packets++
-	c.bytes += uint64(frame.Size())
+func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, kind tcpip.PacketType, v vnet.Verdict, b *batch) {
+	b.packets++
+	b.bytes += uint64(frame.Size())
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
 	kernel.ParseEthernet(pkt)
 	pkt.PktType = kind
 	pkt.RXChecksumValidated = v == vnet.Good
 	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)
-	if to.list != nil {
+	if b.to.list != nil {
 		r.list.PushBack(pkt)
 		return
 	}
-	to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	b.to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 	pkt.DecRef()
 }
 
@@ -230,4 +342,5 @@ func (rx *rxCounters) add(c batchCounts) {
 	rx.malformed.Add(c.malformed)
 	rx.oversize.Add(c.oversize)
 	rx.unattached.Add(c.unattached)
+	rx.kernel.Add(c.kernel)
 }

@@ -17,9 +17,11 @@ import (
 
 // TestChecksumsAreVerified has the peer send frames for which no kernel
 // vouches: those with right checksums pass, those with wrong ones do not.
-func TestChecksumsAreVerified(t *testing.T) {
+func TestChecksumsAreVerified(t *testing.T) { eachWay(t, testChecksumsAreVerified) }
+
+func testChecksumsAreVerified(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	e.SetPromiscuous(true)
 	r, raw := attach(e), p.raw()
 	random := rand.New(rand.NewPCG(5, 5))
@@ -45,9 +47,11 @@ func TestChecksumsAreVerified(t *testing.T) {
 
 // TestPartialChecksumsOfUDP has the peer's kernel send datagrams: their
 // checksums are partial, and the kernel vouches for them.
-func TestPartialChecksumsOfUDP(t *testing.T) {
+func TestPartialChecksumsOfUDP(t *testing.T) { eachWay(t, testPartialChecksumsOfUDP) }
+
+func testPartialChecksumsOfUDP(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	r := attach(e)
 	p.peer.Run("ip", "neigh", "add", stackV4, "lladdr", e.LinkAddress().String(), "dev", "veth1")
 	p.peer.Do(func() {
@@ -72,9 +76,11 @@ func TestPartialChecksumsOfUDP(t *testing.T) {
 
 // TestSegmentedDatagrams has the peer's kernel send several datagrams as one
 // (UDP_SEGMENT): each must arrive by itself.
-func TestSegmentedDatagrams(t *testing.T) {
+func TestSegmentedDatagrams(t *testing.T) { eachWay(t, testSegmentedDatagrams) }
+
+func testSegmentedDatagrams(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	r := attach(e)
 	p.peer.Run("ip", "neigh", "add", stackV4, "lladdr", e.LinkAddress().String(), "dev", "veth1")
 	payload := make([]byte, 3500)
@@ -117,8 +123,12 @@ func TestSegmentedDatagrams(t *testing.T) {
 // TestSuperFramesCarryTheirSegmentation checks what is known of a frame of many
 // segments.
 func TestSuperFramesCarryTheirSegmentation(t *testing.T) {
+	eachWay(t, testSuperFramesCarryTheirSegmentation)
+}
+
+func testSuperFramesCarryTheirSegmentation(t *testing.T, o Options) {
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	saw := make(chan stack.GSO, 1)
 	tap := &tapped{Endpoint: e, look: func(pkt *stack.PacketBuffer) {
 		if pkt.Size() > 4000 {
@@ -169,12 +179,14 @@ func (e *tapped) DeliverLinkPacket(p tcpip.NetworkProtocolNumber, pkt *stack.Pac
 }
 
 // TestDatapathAllocatesNothing counts the allocations of sending and receiving.
-func TestDatapathAllocatesNothing(t *testing.T) {
+func TestDatapathAllocatesNothing(t *testing.T) { eachWay(t, testDatapathAllocatesNothing) }
+
+func testDatapathAllocatesNothing(t *testing.T, o Options) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	p := newPair(t)
-	e := p.open(Options{})
+	e := p.open(o)
 	e.Attach(nothing{})
 	raw := p.raw()
 

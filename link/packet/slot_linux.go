@@ -29,6 +29,18 @@ func (s *slot) prepare(m *message) {
 	m.header.SetControllen(len(control))
 }
 
+// tagOf returns the tag that the kernel took out of a frame of a status
+// (TP_STATUS_...), from what it says of it.
+func tagOf(status uint32, control, protocol uint16) (vlanTag, bool) {
+	if status&unix.TP_STATUS_VLAN_VALID == 0 {
+		return vlanTag{}, false
+	}
+	if status&unix.TP_STATUS_VLAN_TPID_VALID == 0 {
+		protocol = ethertypeVLAN
+	}
+	return vlanTag{protocol, control}, true
+}
+
 // frame returns the bytes of a received frame of a size, in parts. A tag that
 // the kernel took out is back in its place.
 func (s *slot) frame(size int, m *message) [][]byte {

@@ -12,6 +12,10 @@ import (
 // socket is one packet socket with what it takes to end its receiver.
 type socket struct {
 	fd int
+	// ring is where received frames come to; nil where they are queued only.
+	ring *ring
+	// ringFailure is why there is none where there should be one.
+	ringFailure error
 	// wakeup is an eventfd: readable when the receiver is to end.
 	wakeup int
 	// ending is set before wakeup is written, for a receiver too busy to wait.
@@ -23,7 +27,7 @@ var allProtocols = binary.NativeEndian.Uint16([]byte{unix.ETH_P_ALL >> 8, unix.E
 
 // openSockets opens the sockets of an endpoint on the interface of an index, in
 // the calling thread's namespace. They receive from then on.
-func openSockets(index int32, opts Options) ([]*socket, error) {
+func openSockets(index int32, mtu uint32, opts Options) ([]*socket, error) {
 	var socks []*socket
 	fail := func(err error) ([]*socket, error) {
 		closeSockets(socks)
@@ -35,6 +39,10 @@ func openSockets(index int32, opts Options) ([]*socket, error) {
 			return fail(err)
 		}
 		socks = append(socks, s)
+		if opts.wantsRing() {
+			// Without one, for want of memory, frames are queued.
+			s.ringFailure = s.addRing(mtu)
+		}
 		if err := s.bind(index); err != nil {
 			return fail(err)
 		}
@@ -219,6 +227,9 @@ func (s *socket) end() {
 
 // close closes the descriptors.
 func (s *socket) close() {
+	if s.ring != nil {
+		s.ring.release()
+	}
 	unix.Close(s.fd)
 	if s.wakeup >= 0 {
 		unix.Close(s.wakeup)

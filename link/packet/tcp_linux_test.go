@@ -25,6 +25,7 @@ func TestTCPWithKernelPeer(t *testing.T) {
 		{"ipv4", peerV4, Options{}},
 		{"ipv6", peerV6, Options{}},
 		{"four queues", peerV4, Options{Queues: 4}},
+		{"without a ring", peerV4, Options{NoRing: true}},
 		{"no gso", peerV4, Options{NoGSO: true}},
 		{"exclusive", peerV4, Options{Exclusive: true}},
 	} {

@@ -9,7 +9,7 @@ import (
 // Warnings returns what an operator should know about the endpoint at this
 // moment, a sentence each, or nothing: that the host has addresses on the
 // interface and how to keep its stack from answering, that the interface is down,
-// that buffers are smaller than asked for, that the interface's address could not
+// that buffers are smaller than asked for or a ring is missing, that the interface's address could not
 // be changed, why an interface that came back could not be opened.
 func (e *Endpoint) Warnings() []string {
 	var warnings []string
@@ -17,6 +17,9 @@ func (e *Endpoint) Warnings() []string {
 		warnings = append(warnings, e.addressWarnings()...)
 	}
 	if w := e.bufferWarning(); w != "" {
+		warnings = append(warnings, w)
+	}
+	if w := e.ringWarning(); w != "" {
 		warnings = append(warnings, w)
 	}
 	e.life.Lock()
@@ -93,4 +96,16 @@ func (e *Endpoint) bufferWarning() string {
 	return fmt.Sprintf("interface %q: the socket buffers are %d bytes to receive and %d to send, not %d and %d: "+
 		"raise net.core.rmem_max and net.core.wmem_max, or run with CAP_NET_ADMIN", e.name,
 		info.ReceiveBuffer/2, info.SendBuffer/2, e.options.ReceiveBuffer, e.options.SendBuffer)
+}
+
+// ringWarning warns of a ring that the kernel would not make.
+func (e *Endpoint) ringWarning() string {
+	e.socketsMu.RLock()
+	defer e.socketsMu.RUnlock()
+	for _, s := range e.sockets {
+		if s.ringFailure != nil {
+			return fmt.Sprintf("interface %q: frames are received by system calls, which costs more: %v", e.name, s.ringFailure)
+		}
+	}
+	return ""
 }
