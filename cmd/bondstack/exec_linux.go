@@ -70,9 +70,7 @@ func (s *execSettings) execHere(relay *sandbox.Relay, log *slog.Logger, kinds ma
 	if err := s.prepare(ctx, network, k, log); err != nil {
 		return 0, err
 	}
-	if err := k.serve(&s.tapSettings, log); err != nil {
-		return 0, err
-	}
+	k.serve(&s.tapSettings, log)
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "addresses", s.addresses, "command", s.command)
 	join, stopJoining := context.WithCancel(context.Background())
 	defer stopJoining()

@@ -31,7 +31,7 @@ type hosted struct {
 	log      *slog.Logger
 	ctx      context.Context
 	end      context.CancelFunc
-	hide     func()            // ends the pages
+	pages    *pages
 	services map[string]func() // what ends each, by what it is called in messages
 }
 
@@ -67,6 +67,9 @@ func (s *runSettings) startHosted(ctx context.Context, log *slog.Logger, kinds m
 
 func (r *hosted) start(kinds map[string]openFunc) (err error) {
 	s := r.settings
+	if r.pages, err = s.seeing.listen(); err != nil {
+		return err
+	}
 	if r.opened, err = s.open(r.log, kinds); err != nil {
 		return err
 	}
@@ -91,9 +94,7 @@ func (r *hosted) start(kinds map[string]openFunc) (err error) {
 		}
 	}
 	r.state = &runState{bond: r.bond, joiner: r.joiner, host: r.host, relay: r.relay}
-	if r.hide, err = s.seeing.show(r.state, r.log); err != nil {
-		return err
-	}
+	r.pages.show(r.state, r.log)
 	r.control.serve(r.state)
 	r.log.Info("running", "bond", r.bond.Name(), "mode", r.bond.Mode(), "addresses", s.host.Addresses, "control", s.control, "stack", r.host.Settings().String())
 	return nil
@@ -134,8 +135,8 @@ func (r *hosted) wait(ctx context.Context) error {
 // close ends everything.
 func (r *hosted) close() {
 	r.end()
-	if r.hide != nil {
-		r.hide()
+	if r.pages != nil {
+		r.pages.close()
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.services)) {
 		r.stopService(name)

@@ -43,7 +43,12 @@ type member struct {
 // has the file read again.
 func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
 	p.ended, p.bonds = make(chan *member), metrics.New()
+	pages, err := p.listen()
+	if err != nil {
+		return err
+	}
 	defer p.closeAll()
+	defer pages.close()
 	for i := range p.file.Bonds {
 		m, err := p.start(ctx, i, p.file)
 		if err != nil {
@@ -52,11 +57,7 @@ func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
 		p.members = append(p.members, m)
 	}
 	p.showThese(p.members)
-	hide, err := p.show()
-	if err != nil {
-		return err
-	}
-	defer hide()
+	pages.serve(func() []*runState { return *p.shown.Load() }, p.log)
 	p.log.Info("ready", "file", p.path, "bonds", len(p.members))
 	p.notify(systemd.Ready)
 	defer p.notify(systemd.Stopping)
@@ -76,8 +77,8 @@ func (p *program) run(ctx context.Context, reload <-chan os.Signal) error {
 	}
 }
 
-// show begins to serve what the file wants shown.
-func (p *program) show() (hide func(), err error) {
+// listen begins to listen where the file wants something shown.
+func (p *program) listen() (*pages, error) {
 	s := seeing{bonds: p.bonds}
 	for _, l := range []struct {
 		text string
@@ -86,11 +87,12 @@ func (p *program) show() (hide func(), err error) {
 		if l.text == "" {
 			continue
 		}
+		var err error
 		if *l.to, err = readonly.ParseListen(l.text); err != nil {
 			return nil, err
 		}
 	}
-	return s.serve(func() []*runState { return *p.shown.Load() }, p.log)
+	return s.listen()
 }
 
 // showThese has the page show the bonds of members.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"bondstack/bonding/metrics"
 	"bondstack/cmd/bondstack/readonly"
@@ -43,46 +44,66 @@ func (s *seeing) define(fs *pflag.FlagSet) (read func(*faults)) {
 	}
 }
 
-// show has the bond among those of the metrics, and begins to serve what is wanted.
-// Who calls it ends that before what r has is closed.
-func (s *seeing) show(r *runState, log *slog.Logger) (end func(), err error) {
-	if s.bonds == nil {
-		s.bonds = metrics.New()
+// pages are what listens for a running instance, and shows it later.
+type pages struct {
+	metrics, web *readonly.Socket // nil where it is not wanted
+	bonds        *metrics.Collector
+	ends         []func() // in the order of their beginning
+}
+
+// listen begins to listen where something is to be shown: before anything else is
+// touched, so that a port that is taken ends the start. close ends it.
+func (s *seeing) listen() (*pages, error) {
+	p := &pages{bonds: s.bonds}
+	if p.bonds == nil {
+		p.bonds = metrics.New()
 	}
-	s.bonds.Add(r.bond, r.tcp())
-	hide, err := s.serve(func() []*runState { return []*runState{r} }, log)
-	if err != nil {
-		s.bonds.Remove(r.bond)
-		return nil, err
+	for _, l := range [...]struct {
+		flag string
+		at   readonly.Listener
+		to   **readonly.Socket
+	}{{"metrics", s.metrics, &p.metrics}, {"web", s.web, &p.web}} {
+		if l.at.IsZero() {
+			continue
+		}
+		socket, err := l.at.Listen()
+		if err != nil {
+			p.close()
+			return nil, fmt.Errorf("--%s %w", l.flag, err)
+		}
+		*l.to = socket
+		p.ends = append(p.ends, func() { socket.Close() })
 	}
-	return func() { hide(); s.bonds.Remove(r.bond) }, nil
+	return p, nil
+}
+
+// close ends all that is shown. It comes before what is shown is closed.
+func (p *pages) close() {
+	for _, end := range slices.Backward(p.ends) {
+		end()
+	}
+	p.ends = nil
+}
+
+// show has a bond among those of the metrics, and begins to serve what is wanted.
+func (p *pages) show(r *runState, log *slog.Logger) {
+	p.bonds.Add(r.bond, r.tcp())
+	p.ends = append(p.ends, func() { p.bonds.Remove(r.bond) })
+	p.serve(func() []*runState { return []*runState{r} }, log)
 }
 
 // serve begins to serve what is wanted: the metrics, and a page of those bonds that
 // shown returns, at least one.
-func (s *seeing) serve(shown func() []*runState, log *slog.Logger) (end func(), err error) {
-	var ends []func()
-	end = func() {
-		for _, f := range ends {
-			f()
-		}
-	}
-	serve := func(flag string, l readonly.Listener, h http.Handler, o readonly.Options) {
-		if l.IsZero() || err != nil {
-			return
-		}
-		var server *readonly.Server
-		if server, err = l.Start(h, o); err != nil {
-			err = fmt.Errorf("--%s %w", flag, err)
-			return
-		}
+func (p *pages) serve(shown func() []*runState, log *slog.Logger) {
+	serve := func(flag string, l *readonly.Socket, h http.Handler, o readonly.Options) {
+		server := l.Serve(h, o)
 		log.Info("serving "+flag, "bond", shown()[0].bond.Name(), "address", server.Addr().String())
-		ends = append([]func(){server.Close}, ends...)
+		p.ends = append(p.ends, server.Close)
 	}
-	if !s.metrics.IsZero() {
-		serve("metrics", s.metrics, metricsHandler(s.bonds), readonly.Options{AnyName: true, Logger: log})
+	if p.metrics != nil {
+		serve("metrics", p.metrics, metricsHandler(p.bonds), readonly.Options{AnyName: true, Logger: log})
 	}
-	if !s.web.IsZero() {
+	if p.web != nil {
 		page := web.New(func() []web.Bond {
 			var bonds []web.Bond
 			for _, r := range shown() {
@@ -91,14 +112,9 @@ func (s *seeing) serve(shown func() []*runState, log *slog.Logger) (end func(), 
 			}
 			return bonds
 		})
-		ends = append(ends, page.Close)
-		serve("web", s.web, page, readonly.Options{Logger: log})
+		p.ends = append(p.ends, page.Close)
+		serve("web", p.web, page, readonly.Options{Logger: log})
 	}
-	if err != nil {
-		end()
-		return nil, err
-	}
-	return end, nil
 }
 
 // maxScrapes bounds how many collections run at once.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"regexp"
@@ -11,6 +12,9 @@ import (
 	"testing"
 
 	"bondstack/link/linktest"
+	"bondstack/link/packet"
+
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // served returns the address that the log of an instance tells for a flag.
@@ -85,8 +89,17 @@ func TestSeeing(t *testing.T) {
 	}
 }
 
-// A port that is taken ends the start, with nothing left behind; a wrong address
-// is wrong usage.
+// untouched are kinds of which no link is to be opened.
+func untouched(t testing.TB) map[string]openFunc {
+	open := func(name string, _ linkOptions) (netstack.LinkEndpoint, []string, error) {
+		t.Errorf("slave %s is opened", name)
+		return nil, nil, packet.ErrNoInterface
+	}
+	return map[string]openFunc{"packet": open, "fdbased": open}
+}
+
+// A port that is taken ends the start, with nothing touched before and left behind;
+// a wrong address is wrong usage.
 func TestSeeingRefused(t *testing.T) {
 	linktest.CheckGoroutines(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -94,10 +107,19 @@ func TestSeeingRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	i := launch(t, tempSocket(t), newNetwork(t, "eth0", "eth1").kinds(), append([]string{"--metrics", "0", "--web", l.Addr().String()}, backup...)...)
+	i := launch(t, tempSocket(t), untouched(t), append([]string{"--metrics", "0", "--web", l.Addr().String()}, backup...)...)
 	<-i.ended
 	if i.err == nil || !strings.Contains(i.err.Error(), "--web "+l.Addr().String()) {
 		t.Errorf("run() with a port in use = %v", i.err)
+	}
+	path := inFile(t, strings.ReplaceAll(firstFile, "SOCKET", tempSocket(t))+"web: 0\nmetrics: "+l.Addr().String()+"\n")
+	f, faults, err := readConfig(path)
+	if err != nil || len(faults.Errors()) > 0 {
+		t.Fatal(err, faults)
+	}
+	p := &program{path: path, file: f, kinds: untouched(t), level: &slog.LevelVar{}, log: slog.New(slog.DiscardHandler)}
+	if err := p.run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "--metrics "+l.Addr().String()) {
+		t.Errorf("run() of a file with a port in use = %v", err)
 	}
 	var stderr bytes.Buffer
 	code := run(append([]string{"run", "--metrics", "example.com:1", "--web", "x"}, backup...), nil, io.Discard, &stderr)

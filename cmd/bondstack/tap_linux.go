@@ -40,13 +40,11 @@ func (s *tapSettings) start(_ context.Context, log *slog.Logger, kinds map[strin
 	if err != nil {
 		return nil, err
 	}
-	if err = s.bringUp(k.device); err == nil {
-		err = k.serve(s, log)
-	}
-	if err != nil {
+	if err = s.bringUp(k.device); err != nil {
 		k.close()
 		return nil, err
 	}
+	k.serve(s, log)
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
 	return k, nil
 }
@@ -65,11 +63,12 @@ type kernelBond struct {
 	*opened
 	device *tap.Endpoint
 	bridge *bridge.Bridge
-	hide   func() // ends the pages
+	pages  *pages
 }
 
 // openDevice makes the device, down, in a namespace (nil for this one), and the
-// bond with the slaves that are there.
+// bond with the slaves that are there. Before that it begins to listen where it is to
+// be shown.
 func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map[string]openFunc) (k *kernelBond, err error) {
 	k = &kernelBond{}
 	defer func() {
@@ -77,6 +76,9 @@ func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map
 			k.close()
 		}
 	}()
+	if k.pages, err = s.seeing.listen(); err != nil {
+		return k, err
+	}
 	if k.device, err = s.newDevice(namespace); err != nil {
 		return k, err
 	}
@@ -89,8 +91,8 @@ func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map
 
 // close closes what was opened.
 func (k *kernelBond) close() {
-	if k.hide != nil {
-		k.hide()
+	if k.pages != nil {
+		k.pages.close()
 	}
 	if k.bridge != nil {
 		k.bridge.Close()
@@ -104,17 +106,14 @@ func (k *kernelBond) close() {
 }
 
 // serve begins to answer, where there is a control socket.
-func (k *kernelBond) serve(s *tapSettings, log *slog.Logger) (err error) {
+func (k *kernelBond) serve(s *tapSettings, log *slog.Logger) {
 	k.state = &runState{bond: k.bond, joiner: k.joiner, device: func() (deviceStatus, []hostAddress) {
 		return deviceStatus{s.name, s.netns, s.queues, k.device.Stats(), k.bridge.Stats()}, deviceAddresses(k.device)
 	}}
-	if k.hide, err = s.seeing.show(k.state, log); err != nil {
-		return err
-	}
+	k.pages.show(k.state, log)
 	if k.control != nil {
 		k.control.serve(k.state)
 	}
-	return nil
 }
 
 // untilGone runs f until ctx ends, or the device is deleted, which it reports.

@@ -341,6 +341,12 @@ func TestTapFailures(t *testing.T) {
 	netnstest.Veth(t, l.box, "taken0", l.box, "taken1")
 	fails("a name that is taken", []string{"taken0", "already", "--name", "ip link delete"}, "--slave", "s0", "--name", "taken0")
 	fails("no such slave", []string{"nosuch0", "no such interface"}, "--slave", "nosuch0", "--require-slaves")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	fails("a port that is taken, before the name is found to be", []string{"--metrics", "another program listens"}, "--slave", "s0", "--name", "taken0", "--metrics", busy.Addr().String())
 	fails("an address twice", []string{"10.9.0.2/24"}, "--slave", "s0", "--address", "10.9.0.2/24", "--address", "10.9.0.2/24")
 }
 

@@ -41,8 +41,15 @@ type Server struct {
 	ended chan struct{}
 }
 
-// Start begins to serve a handler.
-func (l Listener) Start(h http.Handler, o Options) (*Server, error) {
+// Socket listens: clients wait until it serves. It is closed by Close, or with the
+// server that it becomes.
+type Socket struct {
+	net.Listener
+	from Listener
+}
+
+// Listen begins to listen.
+func (l Listener) Listen() (*Socket, error) {
 	if l.IsZero() {
 		return nil, errors.New("no address to listen on is given")
 	}
@@ -53,19 +60,33 @@ func (l Listener) Start(h http.Handler, o Options) (*Server, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", l, err)
 	}
+	return &Socket{socket, l}, nil
+}
+
+// Start begins to listen and to serve a handler.
+func (l Listener) Start(h http.Handler, o Options) (*Server, error) {
+	socket, err := l.Listen()
+	if err != nil {
+		return nil, err
+	}
+	return socket.Serve(h, o), nil
+}
+
+// Serve begins to serve a handler, once.
+func (l *Socket) Serve(h http.Handler, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{addr: socket.Addr(), ended: make(chan struct{}), http: &http.Server{
-		Handler: guard(h, l.names(o)), ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	s := &Server{addr: l.Addr(), ended: make(chan struct{}), http: &http.Server{
+		Handler: guard(h, l.from.names(o)), ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		ReadHeaderTimeout: requestTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true,
 	}}
 	go func() {
 		defer close(s.ended)
-		s.http.Serve(netutil.LimitListener(socket, MaxConnections))
+		s.http.Serve(netutil.LimitListener(l.Listener, MaxConnections))
 	}()
-	return s, nil
+	return s
 }
 
 // names are the names that a request may ask for; nil: all.
