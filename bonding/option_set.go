@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bondstack/bonding/nearest"
 )
 
 // apply sets options on ch, in the order of the table, and returns every fault
@@ -13,7 +15,7 @@ func (ch *change) apply(values map[string]string) error {
 	var errs []error
 	for name, text := range values {
 		if findOption(name) == nil {
-			errs = append(errs, &OptionError{name, text, "known are " + strings.Join(OptionNames(), ", "), ErrUnknownOption})
+			errs = append(errs, unknownOption(name, text))
 		}
 	}
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
@@ -192,12 +194,28 @@ func (b *Bond) SetOptions(values map[string]string) error {
 	return err
 }
 
+// unknownOption is the error of a name that no option has: it says which was meant,
+// where one is near, and lists the known names.
+func unknownOption(name, text string) error {
+	known := OptionNames()
+	reason := "known are " + strings.Join(known, ", ")
+	for i := range optionTable {
+		if alias := optionTable[i].alias; alias != "" {
+			known = append(known, alias)
+		}
+	}
+	if near := nearest.Word(name, known); near != "" {
+		reason = "did you mean " + near + "? " + reason
+	}
+	return &OptionError{name, text, reason, ErrUnknownOption}
+}
+
 // Option returns an option's value as Linux's sysfs shows it. The error lists
 // the known names.
 func (b *Bond) Option(name string) (string, error) {
 	o := findOption(name)
 	if o == nil {
-		return "", &OptionError{name, "", "known are " + strings.Join(OptionNames(), ", "), ErrUnknownOption}
+		return "", unknownOption(name, "")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -328,6 +328,17 @@ func TestUnknownOption(t *testing.T) {
 			t.Errorf("Option(%q) = %v", name, err)
 		}
 	}
+	for name, want := range map[string]string{
+		"miimom":           "option miimom=\"1\": no such option: did you mean miimon? known are mode, ",
+		"xmit_hash_polic":  "no such option: did you mean xmit_hash_policy? known are mode, ",
+		"num_unsol_an":     "did you mean num_unsol_na?",
+		"xmit-hash-policy": "did you mean xmit_hash_policy?",
+		"speed":            "no such option: known are mode, ",
+	} {
+		if err := r.SetOption(name, "1"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("SetOption(%q) = %v, want %q", name, err, want)
+		}
+	}
 }
 
 // An error says what is allowed.

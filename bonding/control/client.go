@@ -33,7 +33,7 @@ func NewClient(socket string) *Client {
 
 // Error is what a server answered instead of a success.
 type Error struct {
-	Status int    // of HTTP: 400 malformed, 403 other user, 404 nothing waits, 409 a change waits, 413 too large, 422 refused
+	Status int    // of HTTP: 400 malformed or no such option, 403 other user, 404 nothing waits, 409 a change waits, 413 too large, 422 refused
 	Text   string // every fault, a line each
 }
 

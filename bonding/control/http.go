@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"bondstack/bonding"
 )
 
 // requestTimeout bounds the reading of a request and the writing of an answer.
@@ -81,6 +83,8 @@ func answerError(w http.ResponseWriter, err error) {
 	switch {
 	case errors.As(err, &tooLarge):
 		code = http.StatusRequestEntityTooLarge
+	case errors.Is(err, bonding.ErrUnknownOption):
+		code = http.StatusBadRequest
 	case errors.Is(err, errPending):
 		code = http.StatusConflict
 	case errors.Is(err, errNone):

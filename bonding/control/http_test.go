@@ -46,6 +46,8 @@ func TestRequestBounds(t *testing.T) {
 		{`{"operations":[{"op":"drain","slave":"eth0"}]} {}`, "more behind", 400},
 		{`{"operations":[{"op":"drain","slave":"eth0","force":true}]}`, "force", 400},
 		{`{"operations":[{"op":"explode","slave":"eth0"}]}`, "allowed are set, add_slave", 400},
+		{`{"operations":[{"op":"set","option":"miimom","value":"1"}]}`, "did you mean miimon?", 400},
+		{`{"operations":[{"op":"set","option":"miimon","value":"x"}]}`, "miimon", 422},
 		{`{"operations":[{"op":"drain"}]}`, "operation 1: drain: slave is missing", 400},
 		{`{"operations":[{"op":"drain","slave":"eth0","value":"1"}]}`, "has no meaning", 400},
 		{`{"operations":[{"op":"drain","slave":"eth0","prio":1}]}`, "are of add_slave", 400},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -83,6 +84,9 @@ func (c *changer) do(operations ...control.Operation) int {
 	defer cancel()
 	a, err := control.NewClient(socket).Change(ctx, control.Request{Operations: operations, DryRun: *c.dryRun,
 		ConfirmWithinMs: c.confirmWithin.Milliseconds()})
+	if refused, ok := errors.AsType[*control.Error](err); ok && refused.Status == http.StatusBadRequest {
+		return usageError(c.name, c.stderr, err) // such as an option that there is not
+	}
 	if err != nil {
 		return failure(c.name, c.stderr, explainAsk(socket, err))
 	}

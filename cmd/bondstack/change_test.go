@@ -119,7 +119,7 @@ func TestChangeCommandsRefused(t *testing.T) {
 		{"set miimon=50 num_grat_arp=256", exitFailure, []string{"num_grat_arp", "0 to 255"}},
 		{"set mode=best", exitFailure, []string{"mode", "balance-rr (0)"}},
 		{"set mode=balance-rr eth1.prio=2", exitFailure, []string{"mode", "not with slaves"}},
-		{"set miimon=50 mimon=50", exitFailure, []string{"mimon", "known are"}},
+		{"set miimon=50 mimon=50", exitUsage, []string{"mimon", "did you mean miimon? known are", "bondstack set --help"}},
 		{"set miimon=50 eth9.prio=1", exitFailure, []string{"eth9", "eth0, eth1"}},
 		{"set miimon", exitUsage, []string{"NAME=VALUE"}},
 		{"set eth0.speed=1", exitUsage, []string{"prio, weight and enabled"}},

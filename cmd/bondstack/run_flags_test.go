@@ -22,6 +22,7 @@ func TestRunFlagFaults(t *testing.T) {
 		{[]string{"-o", "miimon"}, []string{"--option", `"miimon"`, "NAME=VALUE"}},
 		{[]string{"-o", "miimon=1", "-o", "miimon=2"}, []string{"--option: miimon", `"1" and "2"`}},
 		{[]string{"-o", "mode=2"}, []string{"--option", `"mode=2"`, "--mode"}},
+		{[]string{"-o", "xmit_hash_polic=layer2"}, []string{"no such option", "did you mean xmit_hash_policy?"}},
 		{[]string{"-o", "speed=1"}, []string{`speed="1"`, "no such option", "primary_reselect"}},
 		{[]string{"-o", "miimon=-5"}, []string{`miimon="-5"`, "0 to 2147483647"}},
 		{[]string{"-o", "lacp_rate=fast"}, []string{`lacp_rate="fast"`, "active-backup", "802.3ad"}},
