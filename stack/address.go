@@ -172,7 +172,7 @@ func (h *Host) AddAddress(p netip.Prefix) error { return h.first().AddAddress(p)
 // other host has claimed it.
 func (i *Interface) AddAddress(p netip.Prefix) error {
 	h := i.host
-	if err := checkAddress(p); err != nil {
+	if err := CheckAddress(p); err != nil {
 		return fmt.Errorf("stack: %w", err)
 	}
 	if p.Addr().Is6() && !h.ipv6 {
@@ -294,8 +294,9 @@ func (h *Host) await(ctx context.Context, pending func([]addressEntry) bool) err
 	}
 }
 
-// checkAddress returns why a prefix cannot be a host's address.
-func checkAddress(p netip.Prefix) error {
+// CheckAddress returns why a prefix, such as 10.0.0.2/24, cannot be a host's
+// address; nil where it can.
+func CheckAddress(p netip.Prefix) error {
 	a := p.Addr()
 	switch {
 	case !p.IsValid():

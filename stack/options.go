@@ -189,7 +189,7 @@ func (o HostOptions) Validate() error {
 	}
 	check("Name", checkInterfaceName(o.Name))
 	for i, p := range o.Addresses {
-		check(fmt.Sprintf("Addresses[%d]", i), checkAddress(p))
+		check(fmt.Sprintf("Addresses[%d]", i), CheckAddress(p))
 		for j, q := range o.Addresses[:i] {
 			if p.Addr() == q.Addr() {
 				check(fmt.Sprintf("Addresses[%d]", i), fmt.Errorf("%s is Addresses[%d] already", p, j))

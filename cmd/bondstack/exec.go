@@ -11,6 +11,7 @@ import (
 
 	"bondstack/cmd/bondstack/sandbox"
 	"bondstack/link/user"
+	"bondstack/stack"
 
 	"github.com/spf13/pflag"
 )
@@ -169,7 +170,13 @@ func (s *execSettings) parseGateway(text string) error {
 	if slices.ContainsFunc(s.gateways, func(g netip.Addr) bool { return g.Is4() == a.Is4() }) {
 		return fmt.Errorf("%s: there is one for its IP version already", a)
 	}
-	near := func(p netip.Prefix) bool { return p.Contains(a) && p.Addr() != a }
+	if slices.ContainsFunc(s.addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {
+		return fmt.Errorf("%s is an address of the device's own", a)
+	}
+	if err := stack.CheckAddress(s.networkOf(a)); err != nil {
+		return fmt.Errorf("%s is no router's: %w", a, err)
+	}
+	near := func(p netip.Prefix) bool { return p.Contains(a) }
 	if !slices.ContainsFunc(s.addresses, near) && !(a.Is6() && a.IsLinkLocalUnicast()) {
 		return fmt.Errorf("%s is in the network of none of the addresses %v", a, s.addresses)
 	}
@@ -177,10 +184,24 @@ func (s *execSettings) parseGateway(text string) error {
 	return nil
 }
 
+// networkOf returns an address with the length of its prefix in a network of the
+// device, or alone where that has none of it.
+func (s *execSettings) networkOf(a netip.Addr) netip.Prefix {
+	for _, p := range s.addresses {
+		if p.Contains(a) {
+			return netip.PrefixFrom(a, p.Bits())
+		}
+	}
+	return netip.PrefixFrom(a, a.BitLen())
+}
+
 func (s *execSettings) parseDNS(text string) error {
 	a, err := netip.ParseAddr(text)
 	if err != nil {
 		return fmt.Errorf("%q is not an IP address", text)
+	}
+	if a.IsUnspecified() || a.IsMulticast() {
+		return fmt.Errorf("%s is no server's", a)
 	}
 	s.dns = append(s.dns, a)
 	return nil

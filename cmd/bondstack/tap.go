@@ -11,6 +11,7 @@ import (
 
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
+	"bondstack/stack"
 
 	"github.com/spf13/pflag"
 )
@@ -110,6 +111,12 @@ func (s *tapSettings) parseAddress(text string) error {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
 		return fmt.Errorf("%q is not an address with a prefix length, such as 10.0.0.2/24", text)
+	}
+	if err := stack.CheckAddress(p); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(s.addresses, func(other netip.Prefix) bool { return other.Addr() == p.Addr() }) {
+		return fmt.Errorf("%s is given twice", p)
 	}
 	s.addresses = append(s.addresses, p)
 	return nil

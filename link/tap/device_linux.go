@@ -91,6 +91,8 @@ func (q *queue) join(name string, flags uint16) error {
 		return fmt.Errorf("%w: making the device needs root, or CAP_NET_ADMIN in its network namespace: %w", ErrPermission, err)
 	case errors.Is(err, unix.EINVAL) && flags&unix.IFF_TUN_EXCL != 0 && interfaceExists(name):
 		return ErrExists
+	case errors.Is(err, unix.ENOTTY):
+		return fmt.Errorf("%w: %s is something else than the kernel's TUN device (mknod %s c 10 200 makes that)", ErrNotSupported, tunDevice, tunDevice)
 	case err != nil:
 		return fmt.Errorf("make the device: %w", err)
 	}

@@ -318,7 +318,12 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("MTU 1: %v", err)
 	}
 	ns := netnstest.New(t)
-	newTAP(t, ns, tap.Options{})
+	small := newTAP(t, ns, tap.Options{})
+	small.SetMTU(1279)
+	address := &net.IPNet{IP: net.ParseIP("fd00::5"), Mask: net.CIDRMask(64, 128)}
+	if err := small.AddAddress(address, false); err == nil || !strings.Contains(err.Error(), "IPv6 needs an MTU of 1280, this is 1279") {
+		t.Errorf("an IPv6 address with an MTU of 1279: %v", err)
+	}
 	netnstest.Veth(t, ns, "veth0", ns, "veth1")
 	ns.Run("ip", "tuntap", "add", "kept0", "mode", "tap")
 	for _, name := range []string{"tap0", "veth0", "kept0", "lo"} {

@@ -220,7 +220,11 @@ func (e *Endpoint) AddAddress(prefix *net.IPNet, noDAD bool) error {
 		if noDAD && prefix.IP.To4() == nil {
 			a.Flags |= unix.IFA_F_NODAD
 		}
-		return h.AddrAdd(l, a)
+		err := h.AddrAdd(l, a)
+		if mtu := l.Attrs().MTU; errors.Is(err, unix.EINVAL) && prefix.IP.To4() == nil && mtu < leastIPv6MTU {
+			return fmt.Errorf("IPv6 needs an MTU of %d, this is %d: %w", leastIPv6MTU, mtu, err)
+		}
+		return err
 	})
 }
 

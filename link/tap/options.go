@@ -83,6 +83,8 @@ func (o Options) Validate() error {
 const (
 	minMTU     = 68 // the least of IPv4 (RFC 791)
 	defaultMTU = 1500
+	// leastIPv6MTU is the least of IPv6 (RFC 8200, section 5).
+	leastIPv6MTU = 1280
 )
 
 // CheckName returns an error that has ErrName in its chain where the kernel
@@ -93,6 +95,8 @@ func CheckName(name string) error {
 		return fmt.Errorf("%w: it has %d bytes, allowed are 1 to %d", ErrName, len(name), maxName)
 	case name == "." || name == "..":
 		return fmt.Errorf("%w: it names a folder", ErrName)
+	case name == "all" || name == "default":
+		return fmt.Errorf("%w: the kernel has settings for all devices by that name", ErrName)
 	case strings.ContainsAny(name, "/: \t\n\v\f\r%\x00"):
 		return fmt.Errorf("%w: it may not hold a slash, a colon, a percent sign or white space", ErrName)
 	}

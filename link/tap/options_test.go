@@ -12,7 +12,7 @@ func TestCheckName(t *testing.T) {
 			t.Errorf("CheckName(%q) = %v", name, err)
 		}
 	}
-	for _, name := range []string{"", ".", "..", "a/b", "a b", "a:b", "bond%d", "sixteen-bytes-xx", "a\nb", "a\x00"} {
+	for _, name := range []string{"", ".", "..", "a/b", "a b", "a:b", "bond%d", "sixteen-bytes-xx", "a\nb", "a\x00", "all", "default"} {
 		if err := CheckName(name); !errors.Is(err, ErrName) {
 			t.Errorf("CheckName(%q) = %v, want ErrName", name, err)
 		}

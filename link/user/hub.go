@@ -34,6 +34,7 @@ type hub struct {
 	address    tcpip.LinkAddress
 	mtu        uint32
 	gateway    netip.Addr
+	gateway6   netip.Addr
 	dispatcher atomic.Pointer[stack.NetworkDispatcher]
 
 	// ports and stations are replaced, not changed, with mu held. The entries
@@ -55,8 +56,8 @@ type port struct {
 	near, far *wire.Endpoint
 }
 
-func newHub(mtu uint32, gateway netip.Addr) *hub {
-	h := &hub{mtu: mtu, gateway: gateway, address: randomAddress()}
+func newHub(mtu uint32, gateway, gateway6 netip.Addr) *hub {
+	h := &hub{mtu: mtu, gateway: gateway, gateway6: gateway6, address: randomAddress()}
 	h.ports.Store(&[]*port{})
 	h.stations.Store(&map[mac]*atomic.Pointer[port]{})
 	return h

@@ -12,7 +12,7 @@ import (
 )
 
 // A stack that spoofs answers ARP for every address, also when the bond asks
-// whether one is free for itself. And it takes no neighbour solicitation for a
+// whether one is free for itself: only the gateways are not. And it takes no neighbour solicitation for a
 // group that it has not joined. So the hub has a look at these frames first.
 
 // neighbour looks at a received frame. It returns false where nobody shall see
@@ -44,7 +44,8 @@ func (h *hub) arp(pkt *stack.PacketBuffer, b header.ARP) (*stack.PacketBuffer, b
 	target := netip.AddrFrom4([4]byte(b.ProtocolAddressTarget()))
 	switch {
 	case sender.IsUnspecified():
-		return nil, false // a probe (RFC 5227, section 2.1.1): nobody else has it
+		// A probe (RFC 5227, section 2.1.1): nobody else has it, but the gateway.
+		return nil, target == h.gateway
 	case sender == target:
 		h.owners.see(sender)
 		instead, data := copyOf(pkt)
@@ -67,7 +68,8 @@ func (h *hub) solicitation(pkt *stack.PacketBuffer, b []byte) (*stack.PacketBuff
 	address := header.NDPNeighborSolicit(icmp.MessageBody()).TargetAddress()
 	target := netip.AddrFrom16(address.As16())
 	if source.IsUnspecified() {
-		return nil, false // duplicate address detection (RFC 4862, section 5.4.2)
+		// Duplicate address detection (RFC 4862, section 5.4.2).
+		return nil, target == h.gateway6 || target == linkLocalGateway
 	}
 	h.owners.see(source)
 	if h.owners.has(target) {

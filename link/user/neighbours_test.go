@@ -88,6 +88,26 @@ func TestARP(t *testing.T) {
 	}
 }
 
+// The gateways are not free: who asks whether they are is told, by ARP and by
+// duplicate address detection.
+func TestGatewaysAreTaken(t *testing.T) {
+	n := newTestNetwork(t)
+	s := newStation(t, n, 1)
+	s.arp(linktest.ARPRequest, "0.0.0.0", "10.0.2.2")
+	if got := s.answers(1); len(got) != 1 || got[0] != "10.0.2.2" {
+		t.Errorf("answers are for %v, want 10.0.2.2", got)
+	}
+	for i, want := range []string{"fd00::2", "fe80::2"} {
+		linktest.Write(s.link, solicitation(s.mac, "::", want))
+		frame := s.sink.Await(t, i+1)[i].Frame
+		ip := header.IPv6(frame[header.EthernetMinimumSize:])
+		advert := header.NDPNeighborAdvert(header.ICMPv6(ip.Payload()).MessageBody())
+		if target := netip.AddrFrom16(advert.TargetAddress().As16()); target.String() != want || !header.IsV6MulticastAddress(ip.DestinationAddress()) {
+			t.Errorf("% x is no advertisement of %s to all", frame, want)
+		}
+	}
+}
+
 // An announcement tells that an address has moved to another link and MAC address,
 // as with fail_over_mac=active.
 func TestAnnouncement(t *testing.T) {

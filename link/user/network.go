@@ -164,7 +164,7 @@ func NewNetwork(opts Options) (*Network, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	n := &Network{opts: opts, hub: newHub(opts.MTU, opts.Gateway), relay: relay.New(opts.Relay)}
+	n := &Network{opts: opts, hub: newHub(opts.MTU, opts.Gateway, opts.Gateway6), relay: relay.New(opts.Relay)}
 	n.udp = relay.NewAssociations(n.relay, n.dialUDP, n.replyUDP)
 	n.pings = relay.NewAssociations(n.relay, n.openPing, n.replyPing)
 	if err := n.startStack(); err != nil {

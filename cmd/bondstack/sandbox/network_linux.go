@@ -23,7 +23,7 @@ func NewNetwork() (*Network, error) {
 	n := &Network{}
 	err := onThread(func() (err error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make it: %w", err)
+			return explainNamespaces(fmt.Errorf("make it: %w", err), "net")
 		}
 		if n.file, err = os.Open("/proc/thread-self/ns/net"); err != nil {
 			return err

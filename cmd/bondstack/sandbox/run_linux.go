@@ -23,7 +23,7 @@ func Run(relay *Relay, network *Network, c Command) (int, error) {
 	}
 	code, err := spawn(relay, attr, args, network.enter)
 	if err != nil {
-		return 0, fmt.Errorf("start the sandbox: %w", err)
+		return 0, explainNamespaces(fmt.Errorf("start the sandbox: %w", err), "pid", "mnt")
 	}
 	return code, nil
 }

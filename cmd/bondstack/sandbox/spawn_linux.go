@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -53,10 +54,14 @@ func start(relay *Relay, attr *syscall.SysProcAttr, args func(far string) []stri
 		return nil, fmt.Errorf("hand the relay on: %w", err)
 	}
 	defer relay.closeFar()
-	return os.StartProcess(self, args(strconv.Itoa(relay.far)), &os.ProcAttr{
+	p, err := os.StartProcess(self, args(strconv.Itoa(relay.far)), &os.ProcAttr{
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		Sys:   attr,
 	})
+	if errors.Is(err, os.ErrNotExist) {
+		err = fmt.Errorf("%w: this program finds itself by /proc, which has to be mounted", err)
+	}
+	return p, err
 }
 
 // codeOf makes an exit code of a process's end.

@@ -63,6 +63,8 @@ func explainUserNamespace(err error, setting func(path string) string) error {
 	const asRoot = "or run bondstack as root"
 	why := fmt.Sprintf("a container may forbid them (its seccomp profile): allow the system call clone with CLONE_NEWUSER there, %s", asRoot)
 	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return err // of this program itself
 	case setting("/proc/sys/kernel/unprivileged_userns_clone") == "0":
 		why = "the kernel allows them to root only: sysctl -w kernel.unprivileged_userns_clone=1, " + asRoot
 	case setting("/proc/sys/user/max_user_namespaces") == "0":
@@ -75,4 +77,17 @@ func explainUserNamespace(err error, setting func(path string) string) error {
 		why = "this kernel has none (CONFIG_USER_NS): run bondstack as root"
 	}
 	return fmt.Errorf("no user namespace, which bondstack needs without root: %w; %s", err, why)
+}
+
+// explainNamespaces adds the way out where the kernel allows no further
+// namespaces of one of some kinds, as its settings name them.
+func explainNamespaces(err error, kinds ...string) error {
+	if !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EUSERS) {
+		return err
+	}
+	var settings []string
+	for _, kind := range kinds {
+		settings = append(settings, fmt.Sprintf("user.max_%s_namespaces", kind))
+	}
+	return fmt.Errorf("%w: there are as many namespaces as the kernel allows: sysctl -w %s with a greater number", err, strings.Join(settings, " and "))
 }

@@ -28,3 +28,15 @@ func TestExplainUserNamespace(t *testing.T) {
 		}
 	}
 }
+
+// Where the kernel allows no further namespaces the error names the settings; any
+// other error stays as it is.
+func TestExplainNamespaces(t *testing.T) {
+	err := explainNamespaces(unix.ENOSPC, "pid", "mnt")
+	if want := "sysctl -w user.max_pid_namespaces and user.max_mnt_namespaces"; !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%q, want %q in it", err, want)
+	}
+	if err := explainNamespaces(unix.EPERM, "net"); err != error(unix.EPERM) {
+		t.Errorf("%q, want it as it was", err)
+	}
+}
