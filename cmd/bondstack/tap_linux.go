@@ -9,11 +9,14 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bondstack/link/packet"
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
+
+	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // namespaceFolder is where "ip netns" has its namespaces.
@@ -82,11 +85,30 @@ func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map
 	if k.device, err = s.newDevice(namespace); err != nil {
 		return k, err
 	}
-	if k.opened, err = s.open(log, kinds); err != nil {
+	if k.opened, err = s.open(log, k.guard(kinds)); err != nil {
 		return k, s.explain(err)
 	}
 	k.bridge, err = bridge.New(k.device, k.bond, bridge.Options{Logger: log})
 	return k, err
+}
+
+// guard has the kinds refuse the device as a slave of its own bond, around which
+// frames would go for ever. It does so whenever a slave joins.
+func (k *kernelBond) guard(kinds map[string]openFunc) map[string]openFunc {
+	guarded := map[string]openFunc{}
+	for kind, open := range kinds {
+		guarded[kind] = open
+		if slices.Contains(unprivilegedKinds, kind) {
+			continue // not by the name of an interface
+		}
+		guarded[kind] = func(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
+			if k.device.Is(name) {
+				return nil, nil, fmt.Errorf("interface %q is the bond's own device, and cannot be its slave", name)
+			}
+			return open(name, o)
+		}
+	}
+	return guarded
 }
 
 // close closes what was opened.

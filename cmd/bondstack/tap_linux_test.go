@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bondstack/link/linktest"
 	"bondstack/link/netnstest"
@@ -347,7 +348,38 @@ func TestTapFailures(t *testing.T) {
 	}
 	defer busy.Close()
 	fails("a port that is taken, before the name is found to be", []string{"--metrics", "another program listens"}, "--slave", "s0", "--name", "taken0", "--metrics", busy.Addr().String())
-	fails("an address twice", []string{"10.9.0.2/24"}, "--slave", "s0", "--address", "10.9.0.2/24", "--address", "10.9.0.2/24")
+}
+
+// The device is no slave of its own bond, around which frames would go for ever:
+// not at first, and not later by control.
+func TestTapIsNotItsOwnSlave(t *testing.T) {
+	l := newTapLAN(t)
+	const why = `interface "bond0" is the bond's own device`
+	launch := func(slaves ...string) (cmd *exec.Cmd, socket string, errs *bytes.Buffer) {
+		socket, errs = tempSocket(t), new(bytes.Buffer)
+		cmd = selfCommand(append([]string{"tap", "--mode", "active-backup", "--exclusive=false", "--control", socket}, slaves...)...)
+		cmd.Stderr = errs
+		l.near.Start(cmd)
+		late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		t.Cleanup(func() { late.Stop() })
+		return cmd, socket, errs
+	}
+	cmd, _, errs := launch("--slave", "s0", "--slave", "bond0")
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(errs.String(), why) {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	cmd, socket, _ := launch("--slave", "s0")
+	eventually(t, "the instance answers", func() bool {
+		_, err := askStatus(socket)
+		return err == nil
+	})
+	var out bytes.Buffer
+	if code := run([]string{"add-slave", "--control", socket, "bond0"}, nil, &out, &out); code != exitFailure || !strings.Contains(out.String(), why) {
+		t.Errorf("add-slave: exit code %d, %s", code, &out)
+	}
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
 }
 
 func TestTapNoSuchNamespace(t *testing.T) {

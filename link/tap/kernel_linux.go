@@ -209,6 +209,22 @@ func (e *Endpoint) ChangeMTU(mtu uint32) error {
 // MTURange implements link.MTUEndpoint: 68 to 65521.
 func (*Endpoint) MTURange() (least, greatest uint32) { return minMTU, MaxMTU }
 
+// Is reports whether the interface of a name in the calling thread's network
+// namespace is the device, whatever that is called by now.
+func (e *Endpoint) Is(name string) bool {
+	d := &e.device
+	a := d.attributes()
+	if a == nil || a.Name != name || d.namespace == nil {
+		return false
+	}
+	own, err := d.namespace.Stat()
+	if err != nil {
+		return false
+	}
+	here, err := os.Stat("/proc/thread-self/ns/net")
+	return err == nil && os.SameFile(own, here)
+}
+
 // SetUp brings the device administratively up.
 func (e *Endpoint) SetUp() error { return e.set("bring it up", (*netlink.Handle).LinkSetUp) }
 
