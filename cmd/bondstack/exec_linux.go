@@ -26,7 +26,8 @@ func (s *execSettings) exec(args []string, log *slog.Logger, kinds map[string]op
 			return 0, err
 		}
 		relay.Forward()
-		defer sandbox.HoldTerminal()()
+		restore := sandbox.HoldTerminal()
+		defer func() { restore(code) }()
 	}
 	defer relay.Close()
 	if sandbox.Privileged() {
@@ -115,6 +116,9 @@ func (s *execSettings) prepare(ctx context.Context, network *sandbox.Network, k 
 	}
 	if err := s.addAddresses(k.device, running && s.detect > 0); err != nil {
 		return err
+	}
+	if running {
+		k.bridge.Introduce()
 	}
 	for _, g := range s.gateways {
 		if err := network.AddDefaultRoute(s.name, g); err != nil {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"bondstack/link/netnstest"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -247,4 +249,29 @@ func init() {
 	}
 	fmt.Println("listening")
 	serveEach(l, func(c net.Conn) { io.Copy(c, c) })
+}
+
+// Another host that remembers who had the addresses before learns at once who has
+// them now: from exec, and from tap.
+func TestAddressesAreIntroduced(t *testing.T) {
+	l := &tapLAN{execLAN(t), netnstest.New(t)}
+	learns := func(who string, bond func(), addresses ...string) {
+		t.Helper()
+		const before = "02:00:00:00:00:99"
+		for _, a := range addresses {
+			l.far.Run("ip", "neigh", "replace", a, "lladdr", before, "dev", "br0", "nud", "stale")
+		}
+		bond()
+		for _, a := range addresses {
+			eventually(t, who+" introduces "+a, func() bool {
+				return !strings.Contains(l.far.Run("ip", "neigh", "show", a, "dev", "br0"), before)
+			})
+		}
+	}
+	learns("exec", func() {
+		if code, _, errs := l.exec(selfCommand(append(execArgs("--detect", "1ms"), "true")...)); code != 0 {
+			t.Errorf("exit code %d, %s", code, errs)
+		}
+	}, "10.9.0.2", "fd00:9::2")
+	learns("tap", func() { l.tap("--mode", "active-backup") }, "10.9.0.2")
 }

@@ -108,6 +108,28 @@ func newTerminal(t testing.TB) (master, slave *os.File) {
 	return master, slave
 }
 
+// A command that a signal ends has no time to put the terminal's settings back:
+// they are as before. Those that a command set and left are kept.
+func TestExecTerminalSettings(t *testing.T) {
+	l := execLAN(t)
+	for script, kept := range map[string]bool{"stty raw -echo; kill -KILL $$": false, "stty raw -echo": true} {
+		master, slave := newTerminal(t)
+		cmd := selfCommand(append(execArgs(), "sh", "-c", script)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+		l.near.Start(cmd)
+		cmd.Wait()
+		slave.Close()
+		settings, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw := settings.Lflag&(unix.ICANON|unix.ECHO) == 0; raw != kept {
+			t.Errorf("%s: the terminal is raw: %v, want %v", script, raw, kept)
+		}
+	}
+}
+
 // The terminal is the command's: its size, its changes of that, its keys.
 func TestExecTerminal(t *testing.T) {
 	l := execLAN(t)

@@ -47,6 +47,7 @@ func (s *tapSettings) start(_ context.Context, log *slog.Logger, kinds map[strin
 		k.close()
 		return nil, err
 	}
+	k.bridge.Introduce()
 	k.serve(s, log)
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
 	return k, nil

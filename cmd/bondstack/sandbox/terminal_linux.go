@@ -8,10 +8,12 @@ import (
 )
 
 // HoldTerminal notes whether this process's group is the foreground of its
-// terminal. restore makes it so again, where a command, such as a shell, made
-// another group the foreground and ended.
-func HoldTerminal() (restore func()) {
-	nothing := func() {}
+// terminal, and the terminal's settings. restore is called with a command's exit
+// code. It makes the group the foreground again, where a command, such as a shell,
+// made it another one; and it has the settings as they were, as shells do, where a
+// signal ended the command. What a command that ended by itself has set, stays.
+func HoldTerminal() (restore func(code int)) {
+	nothing := func(int) {}
 	terminal, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nothing
@@ -21,13 +23,15 @@ func HoldTerminal() (restore func()) {
 		unix.Close(terminal)
 		return nothing
 	}
-	return func() {
+	settings, err := unix.IoctlGetTermios(terminal, unix.TCGETS)
+	return func(code int) {
 		defer unix.Close(terminal)
-		now, err := unix.IoctlGetInt(terminal, unix.TIOCGPGRP)
-		if err != nil || now == own {
-			return
+		signal.Ignore(syscall.SIGTTOU) // that who is in the background gets for these
+		if now, err := unix.IoctlGetInt(terminal, unix.TIOCGPGRP); err == nil && now != own {
+			_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, own)
 		}
-		signal.Ignore(syscall.SIGTTOU) // that who is in the background gets for this
-		_ = unix.IoctlSetPointerInt(terminal, unix.TIOCSPGRP, own)
+		if err == nil && code > codeSignal {
+			_ = unix.IoctlSetTermios(terminal, unix.TCSETS, settings)
+		}
 	}
 }

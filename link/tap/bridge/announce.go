@@ -34,6 +34,14 @@ func (b *Bridge) Announce() {
 	}
 }
 
+// Introduce is Announce for who has just given the device addresses, which the
+// kernel's news may not have told of yet. Hosts that remember another that had
+// them learn so where they are now (RFC 5227, section 2.3).
+func (b *Bridge) Introduce() {
+	b.readAddresses()
+	b.Announce()
+}
+
 // announced returns what to announce: the namespace's own addresses, which have
 // the link's MAC address, then those that were seen.
 func (b *Bridge) announced(mac tcpip.LinkAddress) []sighting {

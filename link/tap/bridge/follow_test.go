@@ -132,6 +132,15 @@ func TestAnnouncements(t *testing.T) {
 	if got := failover(1); got != own {
 		t.Errorf("announced %q, want %q", got, own)
 	}
+	told := r.device.told
+	r.device.told = nil // the kernel's news are late
+	r.device.give("10.0.0.1", "fd00::1", "10.0.0.9")
+	r.bridge.Introduce()
+	if got, want := announced(r.links[1]), own+fmt.Sprintf(", 10.0.0.9 at %s", macOf(0)); got != want {
+		t.Errorf("announced %q of a new address, want %q", got, want)
+	}
+	r.device.told = told
+	r.device.give("10.0.0.1", "fd00::1")
 	for _, ip := range []string{"10.0.0.1", "10.0.0.50", "0.0.0.0", "127.0.0.1", "224.0.0.1"} {
 		r.device.Inject(speak(guest, ip))
 	}
