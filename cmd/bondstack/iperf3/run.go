@@ -29,6 +29,8 @@ func (t *test) run(ctx context.Context, over <-chan error) error {
 			t.interval(true)
 			t.began = time.Now()
 			t.rebase()
+			t.slavesAt = t.slaves()
+			t.slavesLast = t.slavesAt
 			t.allow(quota)
 		}
 	}
@@ -102,8 +104,6 @@ func (t *test) rebase() {
 		s.omitted = s.sample(at, t.mss)
 		s.last, s.rtts = s.omitted, rtts{}
 	}
-	t.slavesAt = t.slaves()
-	t.slavesLast = t.slavesAt
 	t.cpuAt = cpuNow()
 }
 

@@ -44,15 +44,18 @@ type test struct {
 
 	cpu, peerCPU cpuUse
 	cpuAt        cpuTimes     // when counting began
-	slavesAt     []SlaveBytes // when counting began
+	slavesAt     []SlaveBytes // before the streams were there, or after what is omitted
 	slavesLast   []SlaveBytes // at the last interval
 }
 
 func newTest(s *settings, client bool, o *Options, out *printer) *test {
 	block := make([]byte, s.block)
 	pattern(block)
+	// The other end may send as soon as it has the streams: what comes before this
+	// end counts is received then, but was carried now.
+	carried := o.slaves()
 	return &test{set: s, block: block, client: client, mss: o.mss(), slaves: o.slaves, out: out, report: &Report{},
-		epoch: time.Now(), reached: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1)}
+		slavesAt: carried, slavesLast: carried, epoch: time.Now(), reached: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1)}
 }
 
 // allow sets how many blocks may be sent, or as many bytes received, until the
