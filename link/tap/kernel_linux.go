@@ -20,21 +20,17 @@ import (
 
 // device is the kernel's end: what may be asked and set there, and its news.
 type device struct {
-	index int
-	// handle and ask are sockets of the namespace, for netlink and for ioctls.
-	handle *netlink.Handle
-	ask    int
-	news   *nl.NetlinkSocket
-	// namespace is the device's; nil where it could not be opened.
-	namespace *os.File
+	// sockets are those of the device's namespace. They are replaced by hear,
+	// with askMu held for writing.
+	sockets
 	// heard is closed when the goroutine that hears the news ends; nil before
 	// it was started.
 	heard chan struct{}
 	// closing is set before news is closed.
 	closing atomic.Bool
 
-	// askMu is read-locked over the use of ask and of the tun descriptor, so
-	// that their numbers are not closed and used again meanwhile.
+	// askMu is read-locked over the use of the sockets and of the tun
+	// descriptor, so that their numbers are not closed and used again meanwhile.
 	askMu sync.RWMutex
 	tun   int
 
@@ -50,25 +46,13 @@ type device struct {
 
 // open opens the sockets, on a thread in the device's namespace. close must be
 // called, also after an error.
-func (d *device) open(name string, tun int) error {
-	d.ask, d.tun, d.speed, d.duplex = -1, tun, link.SpeedUnknown, link.DuplexUnknown
-	var err error
-	d.namespace, _ = os.Open("/proc/thread-self/ns/net")
-	if d.ask, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
-		return fmt.Errorf("open a socket to ask about interfaces: %w", err)
+func (d *device) open(name string, tun int) (err error) {
+	d.tun, d.speed, d.duplex = tun, link.SpeedUnknown, link.DuplexUnknown
+	if d.sockets, err = openSockets(name); err != nil {
+		return err
 	}
-	if d.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return fmt.Errorf("open netlink: %w", err)
-	}
-	found, err := d.handle.LinkByName(name)
-	if err != nil {
-		return fmt.Errorf("look it up: %w", err)
-	}
-	d.index = found.Attrs().Index
-	d.mtu.Store(uint32(found.Attrs().MTU))
-	d.news, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
-	if err != nil {
-		return fmt.Errorf("subscribe to the kernel's news: %w", err)
+	if a := d.attributes(); a != nil {
+		d.mtu.Store(uint32(a.MTU))
 	}
 	return nil
 }
@@ -82,25 +66,16 @@ func (d *device) follow() {
 // close ends hearing and closes the sockets.
 func (d *device) close() {
 	d.closing.Store(true)
-	if d.news != nil {
-		d.news.Close()
-	}
+	d.askMu.RLock()
+	d.endNews()
+	d.askMu.RUnlock()
 	if d.heard != nil {
 		<-d.heard
 	}
 	d.askMu.Lock()
 	defer d.askMu.Unlock()
-	if d.handle != nil {
-		d.handle.Close()
-		d.handle = nil
-	}
-	if d.ask > 0 {
-		unix.Close(d.ask)
-	}
-	if d.namespace != nil {
-		d.namespace.Close()
-	}
-	d.ask, d.tun = -1, -1
+	d.sockets.close()
+	d.tun = -1
 }
 
 // hear tells subscribers of what concerns the device. It says only that
@@ -127,6 +102,7 @@ func (d *device) hear() {
 			}
 		}
 		if state {
+			address = d.attributes() == nil && d.move() || address
 			d.renew()
 		}
 		if address {
@@ -214,6 +190,8 @@ func (*Endpoint) MTURange() (least, greatest uint32) { return minMTU, MaxMTU }
 func (e *Endpoint) Is(name string) bool {
 	d := &e.device
 	a := d.attributes()
+	d.askMu.RLock()
+	defer d.askMu.RUnlock()
 	if a == nil || a.Name != name || d.namespace == nil {
 		return false
 	}

@@ -111,6 +111,8 @@ func (e *Endpoint) Forwards() bool {
 		return false
 	}
 	forwards := false
+	e.device.askMu.RLock()
+	defer e.device.askMu.RUnlock()
 	_ = inNamespace(e.device.namespace, func() error {
 		value, err := os.ReadFile("/proc/sys/net/ipv6/conf/" + a.Name + "/forwarding")
 		forwards = err == nil && len(value) > 0 && value[0] != '0'
