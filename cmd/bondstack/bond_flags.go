@@ -189,7 +189,7 @@ func (o *opened) open(s *bondSettings, log *slog.Logger, kinds map[string]openFu
 	if o.bond, err = bonding.New(s.bond); err != nil {
 		return err
 	}
-	o.joiner = &joiner{bond: o.bond, kinds: kinds, link: s.link, log: log, missing: s.slaves, options: s.joining}
+	o.joiner = &joiner{bond: o.bond, kinds: distinct(o.bond, kinds), link: s.link, log: log, missing: s.slaves, options: s.joining}
 	forBond, forSlaves := s.splitOptions()
 	if err := o.bond.SetOptions(forBond); err != nil {
 		return err

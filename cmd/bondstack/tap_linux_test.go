@@ -351,7 +351,7 @@ func TestTapFailures(t *testing.T) {
 }
 
 // The device is no slave of its own bond, around which frames would go for ever:
-// not at first, and not later by control.
+// not at first, and not later by control. Nor is an interface a slave twice.
 func TestTapIsNotItsOwnSlave(t *testing.T) {
 	l := newTapLAN(t)
 	const why = `interface "bond0" is the bond's own device`
@@ -369,6 +369,7 @@ func TestTapIsNotItsOwnSlave(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(errs.String(), why) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
+	l.near.Run("ip", "link", "property", "add", "dev", "s0", "altname", "other0")
 	cmd, socket, _ := launch("--slave", "s0")
 	eventually(t, "the instance answers", func() bool {
 		_, err := askStatus(socket)
@@ -377,6 +378,11 @@ func TestTapIsNotItsOwnSlave(t *testing.T) {
 	var out bytes.Buffer
 	if code := run([]string{"add-slave", "--control", socket, "bond0"}, nil, &out, &out); code != exitFailure || !strings.Contains(out.String(), why) {
 		t.Errorf("add-slave: exit code %d, %s", code, &out)
+	}
+	out.Reset()
+	const twice = `interface "other0" is a slave already: s0 is another name of it`
+	if code := run([]string{"add-slave", "--control", socket, "other0"}, nil, &out, &out); code != exitFailure || !strings.Contains(out.String(), twice) {
+		t.Errorf("add-slave by another name: exit code %d, %s", code, &out)
 	}
 	cmd.Process.Signal(os.Interrupt)
 	cmd.Wait()

@@ -89,7 +89,7 @@ func (q *queue) join(name string, flags uint16) error {
 		return ErrExists
 	case errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w: making the device needs root, or CAP_NET_ADMIN in its network namespace: %w", ErrPermission, err)
-	case errors.Is(err, unix.EINVAL) && flags&unix.IFF_TUN_EXCL != 0 && interfaceExists(name):
+	case errors.Is(err, unix.EINVAL) && flags&unix.IFF_TUN_EXCL != 0 && indexIn(name) != 0:
 		return ErrExists
 	case errors.Is(err, unix.ENOTTY):
 		return fmt.Errorf("%w: %s is something else than the kernel's TUN device (mknod %s c 10 200 makes that)", ErrNotSupported, tunDevice, tunDevice)
@@ -99,16 +99,19 @@ func (q *queue) join(name string, flags uint16) error {
 	return nil
 }
 
-// interfaceExists reports whether the calling thread's namespace has an
-// interface of a name.
-func interfaceExists(name string) bool {
+// indexIn returns the index of the interface that has a name, or another name, in
+// the calling thread's namespace; 0 where there is none.
+func indexIn(name string) int {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer unix.Close(fd)
 	request, err := unix.NewIfreq(name)
-	return err == nil && unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, request) == nil
+	if err != nil || unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, request) != nil {
+		return 0
+	}
+	return int(request.Uint32())
 }
 
 // askOffloads has frames come out whole where the kernel can.

@@ -185,14 +185,13 @@ func (e *Endpoint) ChangeMTU(mtu uint32) error {
 // MTURange implements link.MTUEndpoint: 68 to 65521.
 func (*Endpoint) MTURange() (least, greatest uint32) { return minMTU, MaxMTU }
 
-// Is reports whether the interface of a name in the calling thread's network
-// namespace is the device, whatever that is called by now.
+// Is reports whether the interface of a name, or of another name of it, in the
+// calling thread's network namespace is the device, whatever that is called by now.
 func (e *Endpoint) Is(name string) bool {
 	d := &e.device
-	a := d.attributes()
 	d.askMu.RLock()
 	defer d.askMu.RUnlock()
-	if a == nil || a.Name != name || d.namespace == nil {
+	if d.namespace == nil || indexIn(name) != d.index {
 		return false
 	}
 	own, err := d.namespace.Stat()
