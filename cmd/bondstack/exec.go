@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"time"
 
 	"bondstack/cmd/bondstack/sandbox"
 	"bondstack/link/user"
@@ -54,11 +53,10 @@ Examples:
 // execSettings are what the flags say.
 type execSettings struct {
 	tapSettings
-	gateways     []netip.Addr
-	dns          []netip.Addr
-	wait, detect time.Duration
-	asRoot       bool
-	verbose      bool
+	gateways []netip.Addr
+	dns      []netip.Addr
+	asRoot   bool
+	verbose  bool
 	// relay is the descriptor of the relay in the process that has a user
 	// namespace, 0 in others.
 	relay   int
@@ -147,8 +145,6 @@ func (s *execSettings) defineExec(fs *pflag.FlagSet) (read func(*faults)) {
 	fs.Lookup("control").Usage = "the control `SOCKET` (default none)"
 	gateways := fs.StringArray("gateway", nil, "the default router, `IP`; one for each of IPv4 and IPv6")
 	dns := fs.StringArray("dns", nil, "a name server for the command's resolv.conf, `IP`; may be given again")
-	fs.DurationVar(&s.wait, "wait", 10*time.Second, "how long to wait until a slave is usable, `TIME`; the command starts then anyway")
-	fs.DurationVar(&s.detect, "detect", 200*time.Millisecond, "how long to listen whether another host has an address, `TIME`; 0 for not at all")
 	fs.BoolVar(&s.asRoot, "map-root", false, "without root: have the command see itself as root")
 	fs.BoolVar(&s.verbose, "verbose", false, "tell of changes of the bond too, not only of what is wrong")
 	fs.IntVar(&s.relay, "relay", 0, "")
@@ -156,9 +152,6 @@ func (s *execSettings) defineExec(fs *pflag.FlagSet) (read func(*faults)) {
 	return func(f *faults) {
 		f.each("--gateway", *gateways, s.parseGateway)
 		f.each("--dns", *dns, s.parseDNS)
-		if s.wait < 0 || s.detect < 0 {
-			f.add("", errors.New("--wait, --detect: a time may not be negative"))
-		}
 	}
 }
 

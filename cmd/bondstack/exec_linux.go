@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -96,29 +95,8 @@ func (s *execSettings) execHere(relay *sandbox.Relay, log *slog.Logger, kinds ma
 
 // prepare brings the device up, with addresses that nobody else has, and routes.
 func (s *execSettings) prepare(ctx context.Context, network *sandbox.Network, k *kernelBond, log *slog.Logger) error {
-	if err := k.device.SetUp(); err != nil {
+	if err := s.bringUp(ctx, network, k, log); err != nil {
 		return err
-	}
-	running, err := network.AwaitRunning(ctx, s.name, s.wait)
-	if err != nil {
-		return err
-	}
-	if running {
-		var addrs []netip.Addr
-		for _, p := range s.addresses {
-			addrs = append(addrs, p.Addr())
-		}
-		if err := network.Detect(ctx, s.name, addrs, s.detect); err != nil {
-			return s.explainTaken(err)
-		}
-	} else {
-		log.Warn("no slave is usable yet; the command starts all the same", "bond", k.bond.Name(), "waited", s.wait)
-	}
-	if err := s.addAddresses(k.device, running && s.detect > 0); err != nil {
-		return err
-	}
-	if running {
-		k.bridge.Introduce()
 	}
 	for _, g := range s.gateways {
 		if err := network.AddDefaultRoute(s.name, g); err != nil {
@@ -126,15 +104,6 @@ func (s *execSettings) prepare(ctx context.Context, network *sandbox.Network, k 
 		}
 	}
 	return nil
-}
-
-// explainTaken adds the way out to the error of an address that is in use.
-func (s *execSettings) explainTaken(err error) error {
-	var taken sandbox.Taken
-	if !errors.As(err, &taken) {
-		return err
-	}
-	return fmt.Errorf("%w; choose another --address, or start with --detect=0 where that is meant to be", err)
 }
 
 // checkUnprivileged reports slaves that who is not root cannot open.

@@ -97,7 +97,8 @@ func settingsOf(b *config.Bond, control string) (settings, error) {
 		s.joining[sl.Name] = sl.Options()
 	}
 	if b.Tap() {
-		return &tapSettings{bondSettings: s, netns: b.NetNS, queues: max(b.Queues, 1), addresses: config.Static(b.Addresses)}, nil
+		return &tapSettings{bondSettings: s, netns: b.NetNS, queues: max(b.Queues, 1), addresses: config.Static(b.Addresses),
+			wait: waitOfMany, detect: defaultDetect}, nil
 	}
 	r := &runSettings{bondSettings: s}
 	r.host.Name = b.Name

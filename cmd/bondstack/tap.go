@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"time"
 
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
@@ -32,7 +33,8 @@ second time; --exclusive=false leaves them to it.
 
 The device has the bond's MAC address, MTU, carrier and speed at all times. Its
 addresses are given by --address, or by whoever sees it: "ip address add", a DHCP
-client. The bond announces them after a failover. Device, addresses and routes are
+client. One given that another host answers for is an error (--wait, --detect say how
+long each may take). The bond announces them at the start and after a failover. Device, addresses and routes are
 gone when bondstack ends, however it ends.
 
 Options of the bond are set with -o by their Linux names, as with bondstack run.
@@ -49,7 +51,18 @@ type tapSettings struct {
 	netns     string
 	queues    int
 	addresses []netip.Prefix
+	// wait is how long to wait for a usable slave, detect how long to listen
+	// whether others have the addresses.
+	wait, detect time.Duration
 }
+
+const (
+	defaultWait   = 10 * time.Second
+	defaultDetect = 200 * time.Millisecond
+	// waitOfMany is the wait of a bond of a configuration file, where the others
+	// wait for it.
+	waitOfMany = time.Second
+)
 
 func runTap(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 	s, code, done := parseTap(args, stdout, stderr)
@@ -90,10 +103,15 @@ func parseTap(args []string, stdout, stderr io.Writer) (s *tapSettings, code int
 func (s *tapSettings) defineDevice(fs *pflag.FlagSet) (read func(*faults)) {
 	addresses := fs.StringArray("address", nil, "an address of the device, `CIDR`; may be given again")
 	fs.IntVar(&s.queues, "queues", 1, "how many queues the device has, `N`")
+	fs.DurationVar(&s.wait, "wait", defaultWait, "how long to wait until a slave is usable and others can be asked for the addresses, `TIME`; it starts then anyway")
+	fs.DurationVar(&s.detect, "detect", defaultDetect, "how long to listen whether another host has an address, `TIME`; 0 for not at all")
 	return func(f *faults) {
 		f.each("--address", *addresses, s.parseAddress)
 		f.add("--name", tap.CheckName(s.name))
 		f.add("--queues", s.checkQueues())
+		if s.wait < 0 || s.detect < 0 {
+			f.add("", errors.New("--wait, --detect: a time may not be negative"))
+		}
 		if s.bond.MTU > tap.MaxMTU {
 			f.add("--mtu", fmt.Errorf("%d is more than a TAP device takes, allowed are 68 to %d", s.bond.MTU, tap.MaxMTU))
 		}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"bondstack/cmd/bondstack/sandbox"
 	"bondstack/link/packet"
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
@@ -33,7 +34,7 @@ func (s *tapSettings) run(ctx context.Context, log *slog.Logger, kinds map[strin
 }
 
 // start makes the device and its bond. What it returns has to be closed.
-func (s *tapSettings) start(_ context.Context, log *slog.Logger, kinds map[string]openFunc) (running, error) {
+func (s *tapSettings) start(ctx context.Context, log *slog.Logger, kinds map[string]openFunc) (running, error) {
 	namespace, err := s.openNamespace()
 	if err != nil {
 		return nil, err
@@ -43,12 +44,12 @@ func (s *tapSettings) start(_ context.Context, log *slog.Logger, kinds map[strin
 	if err != nil {
 		return nil, err
 	}
-	if err = s.bringUp(k.device); err != nil {
+	k.serve(s, log)
+	err = s.bringUp(ctx, sandbox.NetworkAt(namespace), k, log)
+	if err != nil && ctx.Err() == nil {
 		k.close()
 		return nil, err
 	}
-	k.bridge.Introduce()
-	k.serve(s, log)
 	log.Info("running", "bond", k.bond.Name(), "mode", k.bond.Mode(), "device", s.name, "netns", s.netns, "addresses", s.addresses, "control", s.control)
 	return k, nil
 }
@@ -199,12 +200,46 @@ func (s *tapSettings) explain(err error) error {
 	return err
 }
 
-// bringUp brings the device up, with its addresses.
-func (s *tapSettings) bringUp(device *tap.Endpoint) error {
-	if err := s.addAddresses(device, false); err != nil {
+// bringUp brings the device up, with addresses that nobody else has, as far as it can
+// be asked: that waits for a slave, and no longer than it may.
+func (s *tapSettings) bringUp(ctx context.Context, network *sandbox.Network, k *kernelBond, log *slog.Logger) error {
+	if err := k.device.SetUp(); err != nil {
 		return err
 	}
-	return device.SetUp()
+	var addrs []netip.Addr
+	for _, p := range s.addresses {
+		addrs = append(addrs, p.Addr())
+	}
+	if len(addrs) == 0 {
+		return nil // it is somebody else's matter
+	}
+	running, err := network.AwaitRunning(ctx, s.name, s.wait)
+	if err != nil {
+		return err
+	}
+	if running {
+		if err := network.Detect(ctx, s.name, addrs, s.detect); err != nil {
+			return explainTaken(err)
+		}
+	} else {
+		log.Warn("no slave is usable yet; nobody was asked for the addresses", "bond", k.bond.Name(), "waited", s.wait)
+	}
+	if err := s.addAddresses(k.device, running && s.detect > 0); err != nil {
+		return err
+	}
+	if running {
+		k.bridge.Introduce()
+	}
+	return nil
+}
+
+// explainTaken adds the way out to the error of an address that is in use.
+func explainTaken(err error) error {
+	var taken sandbox.Taken
+	if !errors.As(err, &taken) {
+		return err
+	}
+	return fmt.Errorf("%w; choose another --address, or start with --detect=0 where that is meant to be", err)
 }
 
 // addAddresses gives the device its addresses. The kernel looks for others that

@@ -342,6 +342,11 @@ func TestTapFailures(t *testing.T) {
 	netnstest.Veth(t, l.box, "taken0", l.box, "taken1")
 	fails("a name that is taken", []string{"taken0", "already", "--name", "ip link delete"}, "--slave", "s0", "--name", "taken0")
 	fails("no such slave", []string{"nosuch0", "no such interface"}, "--slave", "nosuch0", "--require-slaves")
+	inUse := func(addr string) []string {
+		return []string{addr + " is in use: the host with the Ethernet address 02:00:00:00:00:b0 has it", "--detect=0"}
+	}
+	fails("an address that is taken", inUse("10.9.0.1"), "--slave", "s0", "--address", "10.9.0.1/24")
+	fails("an IPv6 address that is taken", inUse("fd00:9::1"), "--slave", "s0", "--address", "fd00:9::1/64")
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -444,6 +449,25 @@ func TestTapLeavesNothing(t *testing.T) {
 		cmd.Wait()
 		if out := l.box.Run("ip", "-o", "link"); strings.Count(out, "\n") != 1 {
 			t.Errorf("a killed process leaves %s", out)
+		}
+	}
+}
+
+// Where nobody can be asked for the addresses, or is not to be, the device has them all
+// the same.
+func TestTapWithoutDetection(t *testing.T) {
+	l := newTapLAN(t)
+	for _, flags := range [][]string{
+		{"--slave", "s0", "--detect", "0", "--address", "10.9.0.1/24"},
+		{"--slave", "s7", "--require-slaves=false", "--wait", "1ms", "--address", "10.9.0.1/24"},
+	} {
+		i := launchTap(t, l.kinds(), l.box, append([]string{"--mode", "active-backup"}, flags...)...)
+		l.shows("bond0")
+		eventually(t, "the device has the address", func() bool {
+			return strings.Contains(l.box.Run("ip", "address", "show", "bond0"), "inet 10.9.0.1/24")
+		})
+		if err := i.end(); err != nil {
+			t.Errorf("%q: %v", flags, err)
 		}
 	}
 }

@@ -44,6 +44,10 @@ func NewNetwork() (*Network, error) {
 	return n, nil
 }
 
+// NetworkAt is the namespace of an open file, which stays the caller's; nil for the
+// one that the callers of its methods are in. It needs no Close.
+func NetworkAt(file *os.File) *Network { return &Network{file} }
+
 // Close lets go of the namespace.
 func (n *Network) Close() {
 	if n.file != nil {
@@ -62,8 +66,14 @@ func (n *Network) enter() error {
 	return nil
 }
 
-// do runs f on a thread in the namespace.
+// do runs f on a thread in the namespace. That one may be in already needs no right to
+// enter.
 func (n *Network) do(f func() error) error {
+	if n.file == nil {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		return f()
+	}
 	return onThread(func() error {
 		if err := n.enter(); err != nil {
 			return err
