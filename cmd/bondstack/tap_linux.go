@@ -9,15 +9,12 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"bondstack/cmd/bondstack/sandbox"
 	"bondstack/link/packet"
 	"bondstack/link/tap"
 	"bondstack/link/tap/bridge"
-
-	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // namespaceFolder is where "ip netns" has its namespaces.
@@ -97,20 +94,12 @@ func (s *tapSettings) openDevice(namespace *os.File, log *slog.Logger, kinds map
 // guard has the kinds refuse the device as a slave of its own bond, around which
 // frames would go for ever. It does so whenever a slave joins.
 func (k *kernelBond) guard(kinds map[string]openFunc) map[string]openFunc {
-	guarded := map[string]openFunc{}
-	for kind, open := range kinds {
-		guarded[kind] = open
-		if slices.Contains(unprivilegedKinds, kind) {
-			continue // not by the name of an interface
+	return vetted(kinds, func(name string) error {
+		if k.device.Is(name) {
+			return fmt.Errorf("interface %q is the bond's own device, and cannot be its slave", name)
 		}
-		guarded[kind] = func(name string, o linkOptions) (netstack.LinkEndpoint, []string, error) {
-			if k.device.Is(name) {
-				return nil, nil, fmt.Errorf("interface %q is the bond's own device, and cannot be its slave", name)
-			}
-			return open(name, o)
-		}
-	}
-	return guarded
+		return nil
+	})
 }
 
 // close closes what was opened.
