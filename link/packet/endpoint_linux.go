@@ -127,7 +127,6 @@ func (e *Endpoint) openFirst() error {
 		return err
 	}
 	e.monitor.Bind(facts.Index)
-	e.interfaceMTU.Store(e.ns.Observe(e.name).MTU)
 	e.monitor.ReadSpeed()
 	return nil
 }

@@ -10,10 +10,12 @@ import (
 )
 
 // openOn opens the interface of an index: sockets and, where asked for, the
-// exclusion of the host. It runs in the endpoint's namespace, while nothing is
+// exclusion of the host; and takes over its MTU. It runs in the endpoint's namespace, while nothing is
 // open. The link is not up before the monitor has the index too.
 func (e *Endpoint) openOn(index int32) error {
-	socks, err := openSockets(index, e.ns.Observe(e.name).MTU, e.options)
+	mtu := e.ns.Observe(e.name).MTU
+	e.interfaceMTU.Store(mtu)
+	socks, err := openSockets(index, mtu, e.options)
 	if err != nil {
 		return err
 	}
