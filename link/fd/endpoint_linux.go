@@ -26,7 +26,7 @@ type Endpoint struct {
 	// prefix is the size of the header before each frame, which is all zero.
 	prefix   int
 	stats    counters
-	attached atomic.Pointer[attachment]
+	attached atomic.Pointer[kernel.Attachment]
 	address  atomic.Pointer[tcpip.LinkAddress]
 	mtu      atomic.Uint32
 	// lost is whether the other end is gone, ending whether this one ends, and
@@ -45,9 +45,6 @@ type Endpoint struct {
 
 	receiver sync.WaitGroup
 }
-
-// attachment is a dispatcher, in a shape that can be swapped atomically.
-type attachment struct{ dispatcher stack.NetworkDispatcher }
 
 // New makes an endpoint on a descriptor of kind TAP or Socket. The error has
 // ErrNotALink in its chain where it is neither.
@@ -120,7 +117,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		e.attached.Store(nil)
 		return
 	}
-	e.attached.Store(&attachment{dispatcher})
+	e.attached.Store(kernel.NewAttachment(dispatcher))
 	e.life.Start(func() {
 		e.receiver.Add(1)
 		go e.receive()

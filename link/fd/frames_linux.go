@@ -160,5 +160,5 @@ func (e *Endpoint) deliver(b []byte) {
 	defer pkt.DecRef()
 	kernel.ParseEthernet(pkt)
 	pkt.PktType = kernel.PacketType(e.LinkAddress(), tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
-	to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	to.Dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 }

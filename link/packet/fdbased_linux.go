@@ -58,7 +58,7 @@ type Fdbased struct {
 // relay stands between fdbased, which is attached once, and what the wrapper
 // is attached to.
 type relay struct {
-	attached atomic.Pointer[attachment]
+	attached atomic.Pointer[kernel.Attachment]
 	// delivered counts the packets that came.
 	delivered atomic.Uint64
 }
@@ -67,14 +67,14 @@ type relay struct {
 func (r *relay) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
 	r.delivered.Add(1)
 	if a := r.attached.Load(); a != nil {
-		a.dispatcher.DeliverNetworkPacket(protocol, pkt)
+		a.Dispatcher.DeliverNetworkPacket(protocol, pkt)
 	}
 }
 
 // DeliverLinkPacket implements stack.NetworkDispatcher.
 func (r *relay) DeliverLinkPacket(protocol tcpip.NetworkProtocolNumber, pkt *stack.PacketBuffer) {
 	if a := r.attached.Load(); a != nil {
-		a.dispatcher.DeliverLinkPacket(protocol, pkt)
+		a.Dispatcher.DeliverLinkPacket(protocol, pkt)
 	}
 }
 
@@ -177,7 +177,7 @@ func (f *Fdbased) Attach(dispatcher stack.NetworkDispatcher) {
 		f.relay.attached.Store(nil)
 		return
 	}
-	f.relay.attached.Store(newAttachment(dispatcher))
+	f.relay.attached.Store(kernel.NewAttachment(dispatcher))
 	f.mu.Lock()
 	if !f.started && !f.closed {
 		f.started = true

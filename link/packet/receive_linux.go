@@ -232,7 +232,7 @@ type batchCounts struct {
 // batch is what is received together.
 type batch struct {
 	batchCounts
-	to     *attachment
+	to     *kernel.Attachment
 	filter *kernel.FilterState
 }
 
@@ -244,7 +244,7 @@ func (r *receiver) begin() batch {
 // end delivers what is on the list, and counts.
 func (r *receiver) end(b *batch) {
 	if r.list.Len() > 0 {
-		b.to.list.DeliverList(r.list)
+		b.to.List.DeliverList(r.list)
 		r.list.Reset()
 	}
 	r.endpoint.stats.rx.add(b.batchCounts)
@@ -320,11 +320,11 @@ func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, kind tcpip.Pack
 	pkt.PktType = kind
 	pkt.RXChecksumValidated = v == vnet.Good
 	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)
-	if b.to.list != nil {
+	if b.to.List != nil {
 		r.list.PushBack(pkt)
 		return
 	}
-	b.to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	b.to.Dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 	pkt.DecRef()
 }
 

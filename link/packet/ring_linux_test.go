@@ -104,7 +104,7 @@ func TestRingGoesRound(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
 	to := newRecorder()
-	r.endpoint.attached.Store(newAttachment(to))
+	r.endpoint.attached.Store(kernel.NewAttachment(to))
 	g := testRing(4)
 	for i := range byte(10) {
 		p := g.at(0)

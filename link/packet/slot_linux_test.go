@@ -38,7 +38,7 @@ func TestFramesOfEveryLength(t *testing.T) {
 	defer r.release()
 	got := newRecorder()
 	r.endpoint.Attach(nil)
-	r.endpoint.attached.Store(newAttachment(got))
+	r.endpoint.attached.Store(kernel.NewAttachment(got))
 	s, m := &r.slots[0], &r.messages[0]
 	for _, protocol := range []uint16{0x800, 0x86dd, 0x8100, 0x806} {
 		for size := range 200 {
@@ -73,7 +73,7 @@ func TestFramesOfEveryLength(t *testing.T) {
 func TestTruncatedFramesAreDropped(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
-	r.endpoint.attached.Store(newAttachment(newRecorder()))
+	r.endpoint.attached.Store(kernel.NewAttachment(newRecorder()))
 	r.slots[0].fill(&r.messages[0], vnet.Header{}, frame(kernel.Broadcast, "cut"))
 	r.messages[0].header.Flags = unix.MSG_TRUNC
 	r.dispatch(1)
@@ -165,7 +165,7 @@ func TestBatches(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
 	to := &listRecorder{}
-	r.endpoint.attached.Store(newAttachment(to))
+	r.endpoint.attached.Store(kernel.NewAttachment(to))
 	for _, c := range []struct{ frames, size, limit int }{
 		{longBatch - 1, 100, longBatch},
 		{longBatch, 100, receiveBatch},

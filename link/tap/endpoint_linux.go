@@ -29,7 +29,7 @@ type Endpoint struct {
 	options Options
 	stats   counters
 	// attached is what received frames are delivered to; nil for nothing.
-	attached atomic.Pointer[attachment]
+	attached atomic.Pointer[kernel.Attachment]
 	address  atomic.Pointer[tcpip.LinkAddress]
 	device   device
 
@@ -45,13 +45,6 @@ type Endpoint struct {
 	// gone is closed when the device is.
 	gone     chan struct{}
 	goneOnce sync.Once
-}
-
-// attachment is a dispatcher, in a shape that can be swapped atomically.
-type attachment struct {
-	dispatcher stack.NetworkDispatcher
-	// list is the dispatcher where it takes lists.
-	list link.ListDispatcher
 }
 
 // New makes a TAP device of a name, and an endpoint on its other end. The error
@@ -127,8 +120,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		e.attached.Store(nil)
 		return
 	}
-	list, _ := dispatcher.(link.ListDispatcher)
-	e.attached.Store(&attachment{dispatcher, list})
+	e.attached.Store(kernel.NewAttachment(dispatcher))
 	e.life.Start(e.receiveLocked)
 }
 

@@ -3,6 +3,7 @@ package tap
 import (
 	"testing"
 
+	"bondstack/link/internal/kernel"
 	"bondstack/link/internal/vnet"
 	"bondstack/link/linktest"
 
@@ -37,9 +38,9 @@ func FuzzTake(f *testing.F) {
 		e.address.Store(&address)
 		r := &receiver{endpoint: e}
 		defer r.views.Release()
-		to := &attachment{dispatcher: &linktest.Counter{}}
+		to := &kernel.Attachment{Dispatcher: &linktest.Counter{}}
 		if asList {
-			to.list = &lists{}
+			to.List = &lists{}
 		}
 		var c batchCounts
 		r.views.Prepare(r.vectors[:0])

@@ -79,7 +79,7 @@ func (r *receiver) receive() (errno unix.Errno) {
 		r.take(n-vnet.Size, to, &c)
 	}
 	if r.list.Len() > 0 {
-		to.list.DeliverList(r.list)
+		to.List.DeliverList(r.list)
 		r.list.Reset()
 	}
 	e.stats.rx.add(c)
@@ -100,7 +100,7 @@ func (r *receiver) wait(limit *unix.Timespec) {
 }
 
 // take makes a packet of the frame of a size that is in the views, or drops it.
-func (r *receiver) take(size int, to *attachment, c *batchCounts) {
+func (r *receiver) take(size int, to *kernel.Attachment, c *batchCounts) {
 	switch {
 	case size < header.EthernetMinimumSize:
 		c.malformed++
@@ -133,7 +133,7 @@ func (r *receiver) take(size int, to *attachment, c *batchCounts) {
 }
 
 // hand makes a packet of a frame and delivers it, or puts it on the list.
-func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, valid bool, to *attachment, c *batchCounts) {
+func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, valid bool, to *kernel.Attachment, c *batchCounts) {
 	c.packets++
 	c.bytes += uint64(frame.Size())
 	pkt := stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: frame})
@@ -141,11 +141,11 @@ func (r *receiver) hand(frame buffer.Buffer, virtio vnet.Header, valid bool, to 
 	pkt.PktType = kernel.PacketType(r.endpoint.LinkAddress(), tcpip.LinkAddress(pkt.LinkHeader().Slice()[:header.EthernetAddressSize]))
 	pkt.RXChecksumValidated = valid
 	pkt.GSOOptions = virtio.GSOOptions(header.EthernetMinimumSize)
-	if to.list != nil {
+	if to.List != nil {
 		r.list.PushBack(pkt)
 		return
 	}
-	to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+	to.Dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 	pkt.DecRef()
 }
 

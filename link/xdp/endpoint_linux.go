@@ -31,7 +31,7 @@ type Endpoint struct {
 	stats   counters
 	filter  kernel.AddressFilter
 	// attached is what received frames are delivered to; nil for nothing.
-	attached atomic.Pointer[attachment]
+	attached atomic.Pointer[kernel.Attachment]
 
 	// interfaceMTU is the interface's; frameMTU what a frame's place holds; mtu
 	// what SetMTU asked for, 0 for none.
@@ -57,18 +57,6 @@ type Endpoint struct {
 	// receivers counts the running ones. Only the monitor's goroutine waits
 	// for them, or Close after that has ended.
 	receivers sync.WaitGroup
-}
-
-// attachment is a dispatcher, in a shape that can be swapped atomically.
-type attachment struct {
-	dispatcher stack.NetworkDispatcher
-	// list is the dispatcher where it takes lists.
-	list link.ListDispatcher
-}
-
-func newAttachment(dispatcher stack.NetworkDispatcher) *attachment {
-	list, _ := dispatcher.(link.ListDispatcher)
-	return &attachment{dispatcher, list}
 }
 
 // New makes an endpoint on the interface of a name in the network namespace of
@@ -144,7 +132,7 @@ func (e *Endpoint) Attach(dispatcher stack.NetworkDispatcher) {
 		e.attached.Store(nil)
 		return
 	}
-	e.attached.Store(newAttachment(dispatcher))
+	e.attached.Store(kernel.NewAttachment(dispatcher))
 	e.life.Start(e.receiveLocked)
 	e.monitor.Start()
 }

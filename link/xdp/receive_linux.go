@@ -142,15 +142,15 @@ func (r *receiver) dispatch(n int) {
 
 // deliver delivers what is on the list, together to who takes lists: what is
 // sent on together costs one call.
-func (r *receiver) deliver(to *attachment) {
+func (r *receiver) deliver(to *kernel.Attachment) {
 	if r.list.Len() == 0 {
 		return
 	}
-	if to.list != nil {
-		to.list.DeliverList(r.list)
+	if to.List != nil {
+		to.List.DeliverList(r.list)
 	} else {
 		for _, pkt := range r.list.AsSlice() {
-			to.dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
+			to.Dispatcher.DeliverNetworkPacket(pkt.NetworkProtocolNumber, pkt)
 		}
 	}
 	r.list.Reset()
