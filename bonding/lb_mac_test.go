@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"bondstack/link/linktest"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
 )
 
 // Who has which address in balance-tlb, as steps: what is done, and the slaves'
@@ -132,6 +134,33 @@ func TestTLBChangeAddress(t *testing.T) {
 		if l.LinkAddress() != r.LinkAddress() {
 			t.Errorf("link %s has %s", name, l.LinkAddress())
 		}
+	}
+}
+
+// Learning packets that come while a link still takes one follow it in order:
+// the last one says where an address is, so it may not be the one that is lost.
+func TestTLBLearningWaits(t *testing.T) {
+	r := newRig(t, bonding.Options{Mode: bonding.BalanceTLB}, 1)
+	r.quiet()
+	l := r.links["eth0"]
+	inside, gate := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	l.OnWrite(func(stack.PacketBufferList) {
+		once.Do(func() { close(inside); <-gate })
+	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.ms(1000) // lp_interval
+	}()
+	<-inside
+	r.SetLinkAddress("\x02\x00\x00\x00\xaa\x0a")
+	r.SetLinkAddress("\x02\x00\x00\x00\xbb\x0b")
+	close(gate)
+	<-done
+	r.wantLearning("after the link was slow", "eth0 ee:00, eth0 aa:0a, eth0 bb:0b")
+	if n := r.drops("tx_no_buffer"); n != 0 {
+		t.Errorf("%d dropped", n)
 	}
 }
 

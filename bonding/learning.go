@@ -2,6 +2,7 @@ package bonding
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"bondstack/link"
 
@@ -34,7 +35,7 @@ func (b *Bond) sendLearning(s *slave, addr tcpip.LinkAddress) {
 		}
 		frames = append(frames, tagged(learningFrame(m), v.tag))
 	}
-	b.later(func() { s.sendOnce(frames) })
+	b.later(func() { s.sendOwn(frames) })
 }
 
 // learningFrame makes a learning packet for an address.
@@ -52,18 +53,53 @@ func tagged(frame []byte, tag link.VLANTag) []byte {
 	return append(list, frame[etherTypeOffset:]...)
 }
 
-// sendOnce sends frames of the bond's own on one slave, past the mode, without
-// the lock. What finds no room, or another goroutine that is still sending such
-// frames, is counted as dropped: the next ones come soon.
-func (s *slave) sendOnce(frames [][]byte) {
-	if !s.learning.CompareAndSwap(false, true) {
-		s.counters.drop(dropTxNoBuffer, len(frames))
-		return
+// maxOwnFrames is how many frames of the bond's own may wait on a slave for one
+// that is being written: what a full table of clients is told twice over.
+const maxOwnFrames = 2048
+
+// ownFrames are those that wait while another goroutine writes. The latest says
+// where an address is now, so none may be lost to one that was begun before.
+type ownFrames struct {
+	mu      sync.Mutex
+	waiting [][]byte
+	busy    bool
+}
+
+// begin returns what to write for who is not writing yet, and nothing where
+// another one is: that one writes these too. refused is how many found no room.
+func (o *ownFrames) begin(frames [][]byte) (list [][]byte, refused int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.busy {
+		o.busy = len(frames) > 0
+		return frames, 0
 	}
-	defer s.learning.Store(false)
-	for _, frame := range frames {
-		if err := s.writeControl(frame); err != nil {
-			s.counters.drop(dropReasonOf(err), 1)
+	room := min(len(frames), maxOwnFrames-len(o.waiting))
+	o.waiting = append(o.waiting, frames[:room]...)
+	return nil, len(frames) - room
+}
+
+// next returns what has come in the meantime, nothing when the caller is done.
+func (o *ownFrames) next() [][]byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list := o.waiting
+	o.waiting = nil
+	o.busy = len(list) > 0
+	return list
+}
+
+// sendOwn sends frames of the bond's own on one slave, past the mode, without
+// the lock, in the order of the calls. What finds no room is counted as dropped.
+func (s *slave) sendOwn(frames [][]byte) {
+	list, refused := s.own.begin(frames)
+	s.counters.drop(dropTxNoBuffer, refused)
+	for len(list) > 0 {
+		for _, frame := range list {
+			if err := s.writeControl(frame); err != nil {
+				s.counters.drop(dropReasonOf(err), 1)
+			}
 		}
+		list = s.own.next()
 	}
 }

@@ -106,7 +106,7 @@ func (l *balancer) advanceClients(now instant) {
 			}
 		}
 		if len(frames) > 0 {
-			b.later(func() { s.sendOnce(frames) })
+			b.later(func() { s.sendOwn(frames) })
 		}
 	}
 }

@@ -76,8 +76,8 @@ type slave struct {
 	// apart is how its frames are received while no snapshot has it: as it joins,
 	// and from its dismissal until it is detached. nil: not at all.
 	apart atomic.Pointer[receiver]
-	// learning is whether learning packets are being sent.
-	learning atomic.Bool
+	// own are the frames of the adaptive modes that are being sent.
+	own ownFrames
 
 	device *deviceSlave // nil: the endpoint is of no table
 
