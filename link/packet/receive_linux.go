@@ -128,35 +128,39 @@ func (r *receiver) receive() unix.Errno {
 // receiveRing is receive from a ring.
 func (r *receiver) receiveRing(g *ring) unix.Errno {
 	b := r.begin()
-	passed := 0
-	var errno unix.Errno
+	passed, errno := r.takePlaces(g, &b)
+	r.end(&b)
+	if passed > 0 && errno == unix.EAGAIN {
+		return 0
+	}
+	return errno
+}
+
+// takePlaces takes frames out of their places, and returns how many these were:
+// EAGAIN where the next one has none yet.
+func (r *receiver) takePlaces(g *ring, b *batch) (passed int, errno unix.Errno) {
 	for passed < receiveBatch && errno == 0 {
 		p := g.at(0)
 		status := p.status()
 		n := 1
 		switch {
 		case status&unix.TP_STATUS_USER == 0:
-			errno = unix.EAGAIN
-			n = 0
+			return passed, unix.EAGAIN
 		case status&unix.TP_STATUS_COPY != 0:
-			n, errno = r.receiveCopies(g, &b)
+			n, errno = r.receiveCopies(g, b)
 		case p.header().Snaplen < p.header().Len:
 			b.kernel++ // the queue had no room for it
-		case b.to == nil:
+		case !r.attached(b):
 			b.unattached++
 		case !r.inPlace.read(p):
 			b.malformed++
 		default:
-			r.deliver(&r.inPlace, r.inPlace.parts[:], r.inPlace.virtio, &b)
+			r.deliver(&r.inPlace, r.inPlace.parts[:], r.inPlace.virtio, b)
 		}
 		g.pass(n)
 		passed += n
 	}
-	r.end(&b)
-	if passed > 0 && errno == unix.EAGAIN {
-		return 0
-	}
-	return errno
+	return passed, errno
 }
 
 // receiveCopies receives the frames that the next places say are in the socket's
@@ -241,6 +245,26 @@ func (r *receiver) begin() batch {
 	return batch{to: r.endpoint.attached.Load(), filter: r.endpoint.filter.State()}
 }
 
+// attached reports whether there is whom to deliver to. A frame of a ring may have
+// come later than the batch began, and after an Attach.
+func (r *receiver) attached(b *batch) bool {
+	if b.to == nil {
+		b.to = r.endpoint.attached.Load()
+	}
+	return b.to != nil
+}
+
+// classify tells what kind of frame is for an address, and whether it is wanted:
+// not by the filter of the batch's beginning alone, as for attached.
+func (r *receiver) classify(dst kernel.MAC, b *batch) (kind tcpip.PacketType, pass bool) {
+	kind, pass = b.filter.Classify(dst)
+	if now := r.endpoint.filter.State(); !pass && now != b.filter {
+		b.filter = now
+		return now.Classify(dst)
+	}
+	return kind, pass
+}
+
 // end delivers what is on the list, and counts.
 func (r *receiver) end(b *batch) {
 	if r.list.Len() > 0 {
@@ -269,7 +293,7 @@ func (r *receiver) dispatch(n int) {
 func (r *receiver) deliverSlot(s *slot, m *message, b *batch) {
 	size := int(m.size) - vnet.Size
 	switch {
-	case b.to == nil:
+	case !r.attached(b):
 		b.unattached++
 	case m.header.Flags&unix.MSG_TRUNC != 0:
 		b.oversize++
@@ -289,7 +313,7 @@ type place interface {
 
 // deliver delivers one frame, or drops it.
 func (r *receiver) deliver(at place, parts [][]byte, virtio vnet.Header, b *batch) {
-	kind, pass := b.filter.Classify(kernel.MAC(parts[0][:header.EthernetAddressSize]))
+	kind, pass := r.classify(kernel.MAC(parts[0][:header.EthernetAddressSize]), b)
 	if !pass {
 		b.address++
 		return

@@ -9,6 +9,7 @@ import (
 	"bondstack/link/internal/vnet"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip"
 )
 
 // eachWay runs a test with frames received by rings and by system calls.
@@ -130,6 +131,35 @@ func TestRingGoesRound(t *testing.T) {
 	}
 	if s := r.endpoint.stats.snapshot(); s.RXPackets != 9 || s.RXDroppedKernel != 1 {
 		t.Errorf("counters %+v, want 9 frames and one dropped by the kernel", s)
+	}
+}
+
+// A batch takes what comes while it goes on: a frame that came after an Attach, or
+// after an address was added, is received though neither was so when the batch
+// began.
+func TestRingBatchSeesChanges(t *testing.T) {
+	r := newTestReceiver()
+	defer r.release()
+	g, to := testRing(4), newRecorder()
+	b := r.begin()
+	r.endpoint.attached.Store(kernel.NewAttachment(to))
+	for i, mac := range []kernel.MAC{{2, 0, 0, 0, 0, 7}, {2, 0, 0, 0, 0, 8}} {
+		if i == 1 {
+			if err := r.endpoint.filter.Add(tcpip.LinkAddress(mac[:])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.at(0).put(76, frame(mac, string(rune('a'+i))), vnet.Header{}, 0, vlanTag{})
+		if n, errno := r.takePlaces(g, &b); n != 1 || errno != unix.EAGAIN {
+			t.Fatalf("takePlaces() = %d, %v, want one and EAGAIN", n, errno)
+		}
+	}
+	r.end(&b)
+	if s := r.endpoint.stats.snapshot(); s.RXPackets != 1 || s.RXDroppedUnattached != 0 || s.RXDroppedAddress != 1 {
+		t.Errorf("counters %+v, want one frame received and one for another address", s)
+	}
+	if got := to.next(t); string(got.frame[14:]) != "b" {
+		t.Errorf("received %q", got.frame[14:])
 	}
 }
 

@@ -197,11 +197,11 @@ func (s *session) exchange(ctx context.Context) error {
 	if err := writeMessage(s.ctl, s.results()); err != nil {
 		return err
 	}
+	s.end() // before the client knows that it is done, and the next one comes
 	if err := writeState(s.ctl, displayResults); err != nil {
 		return err
 	}
 	s.conclude()
-	s.end()
 	s.limit(ctx, s.server.o.timeout()/4)
 	_ = expectState(s.ctl, iperfDone) // all is known: a client that goes without a word has not failed
 	return nil

@@ -50,6 +50,8 @@ type Slave struct {
 	RxShare  float64 `json:"rx_share"`
 	Failures uint32  `json:"link_failure_count"`
 	Port     *Port   `json:"lacp,omitempty"`
+
+	txBytes, rxBytes uint64 // in the interval
 }
 
 // LACP is what an 802.3ad bond has.
@@ -88,14 +90,15 @@ func between(a, b sample) *Report {
 	for i := range a.Slaves {
 		before[a.Slaves[i].Name] = &a.Slaves[i].Counters
 	}
-	var tx, rx float64
+	var tx, rx uint64
 	for i := range b.Slaves {
 		s := slave(&b.Slaves[i], before[b.Slaves[i].Name], seconds)
-		tx, rx = tx+s.TxBits, rx+s.RxBits
+		tx, rx = tx+s.txBytes, rx+s.rxBytes
 		r.Slaves = append(r.Slaves, s)
 	}
 	for i := range r.Slaves {
-		r.Slaves[i].TxShare, r.Slaves[i].RxShare = share(r.Slaves[i].TxBits, tx), share(r.Slaves[i].RxBits, rx)
+		s := &r.Slaves[i]
+		s.TxShare, s.RxShare = share(s.txBytes, tx), share(s.rxBytes, rx)
 	}
 	return r
 }
@@ -105,7 +108,8 @@ func slave(s *bonding.SlaveStatus, before *bonding.Counters, seconds float64) Sl
 		before = &bonding.Counters{}
 	}
 	v := Slave{Name: s.Name, State: s.State, Link: s.MIIStatus, Speed: s.SpeedMbps, Draining: s.Draining,
-		Rates: rates(before, &s.Counters, seconds), Failures: s.LinkFailureCount}
+		Rates: rates(before, &s.Counters, seconds), Failures: s.LinkFailureCount,
+		txBytes: since(before.TxBytes, s.Counters.TxBytes), rxBytes: since(before.RxBytes, s.Counters.RxBytes)}
 	if p := s.LACP; p != nil {
 		v.Port = &Port{p.Aggregator, p.Mux, p.Actor.State, p.Partner.State, p.ActorChurn == "churned" || p.PartnerChurn == "churned"}
 	}
@@ -114,22 +118,27 @@ func slave(s *bonding.SlaveStatus, before *bonding.Counters, seconds float64) Sl
 
 func rates(a, b *bonding.Counters, seconds float64) Rates {
 	per := func(a, b uint64) float64 {
-		if b < a {
-			a = 0
-		}
 		if seconds <= 0 {
 			return 0
 		}
-		return float64(b-a) / seconds
+		return float64(since(a, b)) / seconds
 	}
 	lost := func(c *bonding.Counters) uint64 { return c.TxDropped + c.RxDropped }
 	return Rates{8 * per(a.TxBytes, b.TxBytes), 8 * per(a.RxBytes, b.RxBytes), per(a.TxPackets, b.TxPackets),
 		per(a.RxPackets, b.RxPackets), per(lost(a), lost(b)), lost(b)}
 }
 
-func share(part, whole float64) float64 {
+// since is by how much a counter has grown; one that fell began anew.
+func since(before, now uint64) uint64 {
+	if now < before {
+		return now
+	}
+	return now - before
+}
+
+func share(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
 	}
-	return part / whole
+	return float64(part) / float64(whole)
 }
