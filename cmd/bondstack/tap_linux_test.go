@@ -93,12 +93,12 @@ func serve(t testing.TB, at *netnstest.Namespace, dir string) {
 	t.Cleanup(func() { server.Close() })
 }
 
-// shows waits until the kernel shows all the parts of the device.
+// shows waits until the device is there and the kernel shows all the parts of it.
 func (l *tapLAN) shows(parts ...string) {
 	l.t.Helper()
 	eventually(l.t, fmt.Sprintf("bond0 shows %q", parts), func() bool {
-		out := l.box.Run("ip", "link", "show", "bond0")
-		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(out, p) })
+		out, err := l.box.TryRun("ip", "link", "show", "bond0")
+		return err == nil && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(out, p) })
 	})
 }
 
