@@ -10,7 +10,7 @@ import (
 
 // rows are the lines of the tables in docs/metrics.md: name, type, labels, help.
 func rows(t *testing.T) (list []string) {
-	r := registry(t, withTCP(t))
+	r := registry(t, withAll(t))
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ type Collector struct {
 
 type source struct {
 	Source
-	tcp TCPFunc
+	tcp    TCPFunc
+	relays RelaysFunc
 }
 
 var (
@@ -67,10 +68,14 @@ func New(bonds ...Source) *Collector {
 
 // Add adds a bond. With tcp, there is also bondstack_tcp_*, in which a bond shows
 // that loses or reorders.
-func (c *Collector) Add(bond Source, tcp TCPFunc) {
+func (c *Collector) Add(bond Source, tcp TCPFunc) { c.AddWithRelays(bond, tcp, nil) }
+
+// AddWithRelays is Add of a bond that flows are passed on by: with bondstack_relay_*
+// too.
+func (c *Collector) AddWithRelays(bond Source, tcp TCPFunc, relays RelaysFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sources = append(c.sources[:len(c.sources):len(c.sources)], source{bond, tcp})
+	c.sources = append(c.sources[:len(c.sources):len(c.sources)], source{bond, tcp, relays})
 }
 
 // Remove takes a bond away. A collection that has begun may still ask it.
@@ -88,7 +93,7 @@ func (c *Collector) Remove(bond Source) {
 
 // Describe sends what all metrics are.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, list := range [][]described{bondMetrics.described(), slaveMetrics.described(), portMetrics.described(), arpMetrics.described(), tcpMetrics.described()} {
+	for _, list := range [][]described{bondMetrics.described(), slaveMetrics.described(), portMetrics.described(), arpMetrics.described(), tcpMetrics.described(), relayMetrics.described()} {
 		for _, d := range list {
 			ch <- d.desc
 		}
@@ -108,6 +113,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		if s.tcp != nil {
 			stats := s.tcp()
 			tcpMetrics.send(ch, &stats, st.Name)
+		}
+		if s.relays != nil {
+			for _, r := range s.relays() {
+				relayMetrics.send(ch, &r, st.Name, r.Name)
+			}
 		}
 	}
 }

@@ -148,8 +148,8 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	}
 }
 
-// withTCP collects all that there is.
-func withTCP(t *testing.T) *Collector {
+// withAll collects all that there is.
+func withAll(t *testing.T) *Collector {
 	t.Helper()
 	near, far, err := wire.New(wire.Options{})
 	if err != nil {
@@ -162,13 +162,13 @@ func withTCP(t *testing.T) *Collector {
 	}
 	t.Cleanup(func() { h.Close() })
 	c := New()
-	c.Add(everything(), func() tcpip.TCPStats { return h.Stack().Stats().TCP })
+	c.AddWithRelays(everything(), func() tcpip.TCPStats { return h.Stack().Stats().TCP }, func() []Relay { return []Relay{{Name: "forward"}, {Name: "user"}} })
 	return c
 }
 
 // Names, units and help are as Prometheus's own check wants them.
 func TestLint(t *testing.T) {
-	if problems, err := testutil.CollectAndLint(withTCP(t)); err != nil || len(problems) > 0 {
+	if problems, err := testutil.CollectAndLint(withAll(t)); err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}
 }

@@ -87,7 +87,7 @@ func (p *pages) close() {
 
 // show has a bond among those of the metrics, and begins to serve what is wanted.
 func (p *pages) show(r *runState, log *slog.Logger) {
-	p.bonds.Add(r.bond, r.tcp())
+	p.bonds.AddWithRelays(r.bond, r.tcp(), r.relays)
 	p.ends = append(p.ends, func() { p.bonds.Remove(r.bond) })
 	p.serve(func() []*runState { return []*runState{r} }, log)
 }
@@ -126,6 +126,21 @@ func (r *runState) tcp() metrics.TCPFunc {
 		return nil
 	}
 	return func() tcpip.TCPStats { return r.host.Stack().Stats().TCP }
+}
+
+// relays are what passes flows on between the bond and its host, as the metrics have
+// them.
+func (r *runState) relays() (list []metrics.Relay) {
+	if r.relay != nil {
+		s := r.relay.Stats()
+		list = append(list, metrics.Relay{Name: "forward", TCP: metrics.Flows(s.TCP), UDP: metrics.Flows(s.UDP)})
+	}
+	if s := r.joiner.link.user.stats(); s != nil {
+		list = append(list, metrics.Relay{Name: userKind, TCP: metrics.Flows(s.Relay.TCP), UDP: metrics.Flows(s.Relay.UDP), Drops: map[string]uint64{
+			"denied": s.Denied, "unanswered": s.Unanswered, "ignored": s.Ignored, "malformed": s.Malformed, "no_link": s.NoLink, "claim": s.Claims,
+		}})
+	}
+	return list
 }
 
 // metricsHandler has the metrics of bonds and of this process.

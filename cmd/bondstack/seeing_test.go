@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bondstack/link/linktest"
 	"bondstack/link/packet"
@@ -154,4 +156,66 @@ func TestSeeingOfAFile(t *testing.T) {
 			t.Errorf("the metrics have\n%s\nwant\n%s", got, step.want)
 		}
 	}
+}
+
+// What a forward and the network of user slaves carry, and what they do not, is in
+// the metrics.
+func TestSeeingRelays(t *testing.T) {
+	linktest.CheckGoroutines(t)
+	l := listenLoopback(t)
+	go serveEach(l, func(c net.Conn) { io.Copy(c, c) })
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	echo, denied, datagrams := freePort(t), freePort(t), freePort(t)
+	i := start(t, linkKinds, "--slave", "user:,loopback=on", "--slave", "user:", "--mode", "balance-rr", "--address", "10.0.2.15/24",
+		"--gateway", "10.0.2.2", "--metrics", "0", "--forward", "host:tcp:"+echo+"=10.0.2.2:"+portOf(l.Addr()),
+		"--forward", "host:tcp:"+denied+"=169.254.1.1:80", "--forward", "host:udp:"+datagrams+"=10.0.2.2:"+portOf(udp.LocalAddr()))
+	for _, c := range []struct {
+		network, port string
+		send          int
+		back          bool
+	}{{"tcp", echo, 5000, true}, {"tcp", denied, 0, false}, {"udp", datagrams, 30, true}} {
+		conn, err := net.Dial(c.network, "127.0.0.1:"+c.port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(patience))
+		conn.Write(make([]byte, c.send))
+		if c.network == "udp" {
+			b := make([]byte, 100)
+			if n, from, err := udp.ReadFrom(b); err == nil {
+				udp.WriteTo(b[:n-10], from)
+				c.send = n - 10
+			}
+		}
+		if n, err := io.ReadFull(conn, make([]byte, max(1, c.send))); (err == nil) != c.back || c.back && n != c.send {
+			t.Errorf("%s by port %s: %d bytes, %v", c.network, c.port, n, err)
+		}
+		conn.Close()
+	}
+	var text string
+	has := func(what string) bool { return strings.Contains(text, "\nbondstack_relay_"+what+"\n") }
+	wanted := []string{
+		`open_flows{master="bond0",protocol="tcp",relay="forward"} 0`, `open_flows{master="bond0",protocol="tcp",relay="user"} 0`,
+		`open_flows{master="bond0",protocol="udp",relay="user"} 1`,
+		`opened_flows_total{master="bond0",protocol="tcp",relay="forward"} 2`, `opened_flows_total{master="bond0",protocol="udp",relay="forward"} 1`,
+		`failed_flows_total{master="bond0",protocol="tcp",relay="forward"} 1`,
+		`to_far_bytes_total{master="bond0",protocol="tcp",relay="forward"} 5000`, `to_near_bytes_total{master="bond0",protocol="tcp",relay="forward"} 5000`,
+		`to_far_bytes_total{master="bond0",protocol="tcp",relay="user"} 5000`, `to_near_bytes_total{master="bond0",protocol="tcp",relay="user"} 5000`,
+		`to_far_bytes_total{master="bond0",protocol="udp",relay="user"} 30`, `to_near_bytes_total{master="bond0",protocol="udp",relay="user"} 20`,
+		`drops_total{master="bond0",reason="denied",relay="user"} 1`, `drops_total{master="bond0",reason="not_passed_on",relay="forward"} 0`,
+	}
+	eventually(t, "all is counted", func() bool {
+		_, text = request(t, "GET", "http://"+i.served("metrics")+"/metrics")
+		return !slices.ContainsFunc(wanted, func(what string) bool { return !has(what) })
+	})
+}
+
+func portOf(a net.Addr) string {
+	_, port, _ := net.SplitHostPort(a.String())
+	return port
 }
