@@ -137,7 +137,8 @@ func (r *receiver) receiveRing(g *ring) unix.Errno {
 }
 
 // takePlaces takes frames out of their places, and returns how many these were:
-// EAGAIN where the next one has none yet.
+// EAGAIN where the next one has none yet. It takes what comes meanwhile too, until
+// the batch is not right for it any more.
 func (r *receiver) takePlaces(g *ring, b *batch) (passed int, errno unix.Errno) {
 	for passed < receiveBatch && errno == 0 {
 		p := g.at(0)
@@ -146,11 +147,13 @@ func (r *receiver) takePlaces(g *ring, b *batch) (passed int, errno unix.Errno) 
 		switch {
 		case status&unix.TP_STATUS_USER == 0:
 			return passed, unix.EAGAIN
+		case r.changed(b):
+			return passed, 0
 		case status&unix.TP_STATUS_COPY != 0:
 			n, errno = r.receiveCopies(g, b)
 		case p.header().Snaplen < p.header().Len:
 			b.kernel++ // the queue had no room for it
-		case !r.attached(b):
+		case b.to == nil:
 			b.unattached++
 		case !r.inPlace.read(p):
 			b.malformed++
@@ -167,7 +170,7 @@ func (r *receiver) takePlaces(g *ring, b *batch) (passed int, errno unix.Errno) 
 // queue, and returns how many places these were.
 func (r *receiver) receiveCopies(g *ring, b *batch) (n int, errno unix.Errno) {
 	const queued = unix.TP_STATUS_USER | unix.TP_STATUS_COPY
-	for n = 1; n < longBatch && g.at(n).status()&queued == queued; n++ {
+	for n = 1; n < longBatch && g.at(n).status()&queued == queued && !r.changed(b); n++ {
 	}
 	r.prepare()
 	got, errno := receiveMessages(r.socket.fd, r.messages[:n])
@@ -245,24 +248,10 @@ func (r *receiver) begin() batch {
 	return batch{to: r.endpoint.attached.Load(), filter: r.endpoint.filter.State()}
 }
 
-// attached reports whether there is whom to deliver to. A frame of a ring may have
-// come later than the batch began, and after an Attach.
-func (r *receiver) attached(b *batch) bool {
-	if b.to == nil {
-		b.to = r.endpoint.attached.Load()
-	}
-	return b.to != nil
-}
-
-// classify tells what kind of frame is for an address, and whether it is wanted:
-// not by the filter of the batch's beginning alone, as for attached.
-func (r *receiver) classify(dst kernel.MAC, b *batch) (kind tcpip.PacketType, pass bool) {
-	kind, pass = b.filter.Classify(dst)
-	if now := r.endpoint.filter.State(); !pass && now != b.filter {
-		b.filter = now
-		return now.Classify(dst)
-	}
-	return kind, pass
+// changed reports whether frames that came after the batch began are to go
+// elsewhere, or are for other addresses.
+func (r *receiver) changed(b *batch) bool {
+	return r.endpoint.attached.Load() != b.to || r.endpoint.filter.State() != b.filter
 }
 
 // end delivers what is on the list, and counts.
@@ -293,7 +282,7 @@ func (r *receiver) dispatch(n int) {
 func (r *receiver) deliverSlot(s *slot, m *message, b *batch) {
 	size := int(m.size) - vnet.Size
 	switch {
-	case !r.attached(b):
+	case b.to == nil:
 		b.unattached++
 	case m.header.Flags&unix.MSG_TRUNC != 0:
 		b.oversize++
@@ -313,7 +302,7 @@ type place interface {
 
 // deliver delivers one frame, or drops it.
 func (r *receiver) deliver(at place, parts [][]byte, virtio vnet.Header, b *batch) {
-	kind, pass := r.classify(kernel.MAC(parts[0][:header.EthernetAddressSize]), b)
+	kind, pass := b.filter.Classify(kernel.MAC(parts[0][:header.EthernetAddressSize]))
 	if !pass {
 		b.address++
 		return

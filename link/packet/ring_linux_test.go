@@ -134,31 +134,41 @@ func TestRingGoesRound(t *testing.T) {
 	}
 }
 
-// A batch takes what comes while it goes on: a frame that came after an Attach, or
-// after an address was added, is received though neither was so when the batch
-// began.
+// A batch takes what comes while it goes on, and ends at a frame that came after an
+// Attach, or after an address was added or removed.
 func TestRingBatchSeesChanges(t *testing.T) {
 	r := newTestReceiver()
 	defer r.release()
 	g, to := testRing(4), newRecorder()
-	b := r.begin()
-	r.endpoint.attached.Store(kernel.NewAttachment(to))
-	for i, mac := range []kernel.MAC{{2, 0, 0, 0, 0, 7}, {2, 0, 0, 0, 0, 8}} {
-		if i == 1 {
-			if err := r.endpoint.filter.Add(tcpip.LinkAddress(mac[:])); err != nil {
-				t.Fatal(err)
-			}
+	mac := kernel.MAC{2, 0, 0, 0, 0, 7}
+	addr := tcpip.LinkAddress(mac[:])
+	for _, c := range []struct {
+		name   string
+		change func() error
+		want   Stats
+	}{
+		{"attach", func() error { r.endpoint.attached.Store(kernel.NewAttachment(to)); return nil }, Stats{RXDroppedAddress: 1}},
+		{"add", func() error { return r.endpoint.filter.Add(addr) }, Stats{RXDroppedAddress: 1, RXPackets: 1}},
+		{"remove", func() error { return r.endpoint.filter.Remove(addr) }, Stats{RXDroppedAddress: 2, RXPackets: 1}},
+		{"detach", func() error { r.endpoint.attached.Store(nil); return nil }, Stats{RXDroppedAddress: 2, RXPackets: 1, RXDroppedUnattached: 1}},
+	} {
+		b := r.begin()
+		if err := c.change(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
 		}
-		g.at(0).put(76, frame(mac, string(rune('a'+i))), vnet.Header{}, 0, vlanTag{})
-		if n, errno := r.takePlaces(g, &b); n != 1 || errno != unix.EAGAIN {
-			t.Fatalf("takePlaces() = %d, %v, want one and EAGAIN", n, errno)
+		g.at(0).put(76, frame(mac, c.name), vnet.Header{}, 0, vlanTag{})
+		if n, errno := r.takePlaces(g, &b); n != 0 || errno != 0 {
+			t.Fatalf("%s: a batch from before took %d, %v", c.name, n, errno)
+		}
+		if errno := r.receiveRing(g); errno != 0 {
+			t.Fatalf("%s: %v", c.name, errno)
+		}
+		s := r.endpoint.stats.snapshot()
+		if got := (Stats{RXDroppedAddress: s.RXDroppedAddress, RXPackets: s.RXPackets, RXDroppedUnattached: s.RXDroppedUnattached}); got != c.want {
+			t.Errorf("%s: counters %+v, want %+v", c.name, got, c.want)
 		}
 	}
-	r.end(&b)
-	if s := r.endpoint.stats.snapshot(); s.RXPackets != 1 || s.RXDroppedUnattached != 0 || s.RXDroppedAddress != 1 {
-		t.Errorf("counters %+v, want one frame received and one for another address", s)
-	}
-	if got := to.next(t); string(got.frame[14:]) != "b" {
+	if got := to.next(t); string(got.frame[14:]) != "add" {
 		t.Errorf("received %q", got.frame[14:])
 	}
 }
