@@ -89,7 +89,7 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 	fail := func(kind error, format string, args ...any) error {
 		return &SlaveError{"enslave", name, fmt.Sprintf(format, args...), kind}
 	}
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return fail(ErrInvalid, "%v", err)
 	}
 	b.mu.Lock()

@@ -11,9 +11,9 @@ import (
 // maxName is the longest name of a device in Linux (IFNAMSIZ less its zero).
 const maxName = 15
 
-// checkName checks a device name by Linux's rules: 1 to 15 bytes, not "." or
-// "..", without "/", ":" and white space.
-func checkName(name string) error {
+// CheckName checks the name of a bond or slave by Linux's rules for devices: 1 to 15
+// bytes, not "." or "..", without "/", ":" and white space.
+func CheckName(name string) error {
 	switch {
 	case name == "" || len(name) > maxName:
 		return fmt.Errorf("invalid name %q: it has %d bytes, allowed are 1 to %d", name, len(name), maxName)

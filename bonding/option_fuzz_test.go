@@ -42,6 +42,9 @@ func FuzzSetOption(f *testing.F) {
 			}
 			return
 		}
+		if err := bonding.CheckOption(name, text); err != nil {
+			t.Errorf("CheckOption(%q, %q) = %v, and it was set", name, text, err)
+		}
 		got, err := r.Option(name)
 		if err != nil {
 			t.Fatalf("Option(%q) = %v after it was set", name, err)

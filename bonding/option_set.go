@@ -96,7 +96,7 @@ func firstLine(text string) string {
 func setPrimary(ch *change, text string) error {
 	name := firstLine(text)
 	if name != "" {
-		if err := checkName(name); err != nil {
+		if err := CheckName(name); err != nil {
 			return &OptionError{Reason: err.Error(), Err: ErrInvalid}
 		}
 	}

@@ -317,7 +317,7 @@ func (o *Options) config() (config, error) {
 	if a := o.LinkAddress; a != "" {
 		errs = append(errs, checkAddress(a))
 	}
-	if err := checkName(o.Name); err != nil && o.Name != "" {
+	if err := CheckName(o.Name); err != nil && o.Name != "" {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrInvalid, err))
 	}
 	return ch.config, errors.Join(errs...)

@@ -113,7 +113,7 @@ func (p *plan) changeSlave(c *SlaveChange) {
 	s := e.shadow
 	p.changes = append(p.changes, planned{*c, e.real})
 	if c.NewName != nil {
-		if err := checkName(*c.NewName); err != nil {
+		if err := CheckName(*c.NewName); err != nil {
 			p.slaveFault("rename", c.Slave, ErrInvalid, "%v", err)
 		}
 		if e.real.device != nil {

@@ -38,6 +38,8 @@ const (
 	MaxConfirm    = time.Hour // to wait for a confirmation
 )
 
+const maxWeight = 1_000_000_000 // of a slave
+
 // Operation is one change. Fields that the operation does not need are empty.
 type Operation struct {
 	Op      string `json:"op"`
@@ -192,6 +194,9 @@ func transaction(ops []Operation) (bonding.Transaction, error) {
 		c := bonding.SlaveChange{Slave: o.Slave}
 		switch o.Op {
 		case Add:
+			if o.Weight > maxWeight {
+				fault(i, "weight %d: allowed are 0 to %d", o.Weight, maxWeight)
+			}
 			continue
 		case Set:
 			set(i, o.Option, o.Value)
@@ -222,8 +227,8 @@ func transaction(ops []Operation) (bonding.Transaction, error) {
 			c.Priority = &prio
 		case Weight:
 			v, err := strconv.ParseUint(o.Value, 10, 32)
-			if err != nil {
-				fault(i, "%q is no number from 0 to 1000000000", o.Value)
+			if err != nil || v > maxWeight {
+				fault(i, "%q is no number from 0 to %d", o.Value, maxWeight)
 			}
 			weight := uint32(v)
 			c.Weight = &weight

@@ -74,8 +74,12 @@ func parseMixed(fs *pflag.FlagSet, help string, args []string, stdout, stderr io
 	return exitOK, false
 }
 
-// do has the running instance make the operations, and prints the outcome.
+// do has the running instance make the operations, and prints the outcome. What is
+// wrong whatever the instance is wrong usage, and needs none.
 func (c *changer) do(operations ...control.Operation) int {
+	if err := control.Check(operations); err != nil {
+		return usageError(c.name, c.stderr, err)
+	}
 	socket := *c.socket
 	if socket == "" {
 		socket = defaultSocket()

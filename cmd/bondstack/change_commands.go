@@ -92,6 +92,8 @@ func runAddSlave(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		kind, name, ok := strings.Cut(text, ":")
 		if !ok {
 			kind, name = "", text
+		} else if err := knownKind(text, kind); err != nil {
+			return usageError("add-slave", stderr, err)
 		}
 		ops = append(ops, control.Operation{Op: control.Add, Kind: kind, Slave: name, Prio: *prio, Weight: *weight})
 	}

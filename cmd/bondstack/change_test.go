@@ -116,8 +116,8 @@ func TestChangeCommandsRefused(t *testing.T) {
 		code    int
 		texts   []string
 	}{
-		{"set miimon=50 num_grat_arp=256", exitFailure, []string{"num_grat_arp", "0 to 255"}},
-		{"set mode=best", exitFailure, []string{"mode", "balance-rr (0)"}},
+		{"set miimon=50 num_grat_arp=256", exitUsage, []string{"num_grat_arp", "0 to 255"}},
+		{"set mode=best", exitUsage, []string{"mode", "balance-rr (0)"}},
 		{"set mode=balance-rr eth1.prio=2", exitFailure, []string{"mode", "not with slaves"}},
 		{"set miimon=50 mimon=50", exitUsage, []string{"mimon", "did you mean miimon? known are", "bondstack set --help"}},
 		{"set miimon=50 eth9.prio=1", exitFailure, []string{"eth9", "eth0, eth1"}},
@@ -126,12 +126,12 @@ func TestChangeCommandsRefused(t *testing.T) {
 		{"set eth0.enabled=maybe", exitUsage, []string{"yes and no"}},
 		{"set", exitUsage, []string{"nothing is given; needed is NAME=VALUE"}},
 		{"add-slave eth9", exitFailure, []string{"eth9"}},
-		{"add-slave wifi:eth2", exitFailure, []string{`unknown kind "wifi"`, "packet"}},
+		{"add-slave wifi:eth2", exitUsage, []string{`unknown kind "wifi"`, "packet"}},
 		{"del-slave eth0 eth9", exitFailure, []string{"eth9", "eth0, eth1"}},
 		{"activate eth9", exitFailure, []string{"eth9"}},
 		{"activate eth0 eth1", exitUsage, []string{"one SLAVE"}},
 		{"drain eth0 eth1", exitFailure, []string{"no other slave can serve"}},
-		{"mode best", exitFailure, []string{"balance-rr (0)"}},
+		{"mode best", exitUsage, []string{"balance-rr (0)"}},
 		{"mode", exitUsage, []string{"one MODE"}},
 		{"rename eth0 eth1", exitFailure, []string{"two slaves would have this name"}},
 		{"rename eth0", exitUsage, []string{"1 argument is given; needed is SLAVE NEW-NAME"}},
@@ -150,9 +150,19 @@ func TestChangeCommandsRefused(t *testing.T) {
 			t.Fatalf("%s changed something: %+v", tt.command, st)
 		}
 	}
-	for _, command := range []string{"set miimon=50", "confirm", "watch", "drain eth0"} {
+	for _, command := range []string{"set miimon=50", "set primary=eth9 eth9.prio=1", "add-slave eth9", "mode 6", "activate eth9", "rename eth9 eth8", "confirm", "watch", "drain eth0"} {
 		r := runWith("", append(strings.Fields(command), "--control", tempSocket(t))...)
 		r.check(t, command+" without an instance", exitFailure, "", "no instance runs on")
+	}
+	// What no instance could do needs none to be wrong.
+	for command, text := range map[string]string{
+		"set mimon=50 updelay=-1": "did you mean miimon?", "set updelay=-1 mimon=50": `updelay="-1"`, "set miimon=1 miimon=2": "set twice",
+		"set eth0.prio=high": `"high" is no number`, "set eth0.weight=1000000001": "0 to 1000000000", "set ad_actor_system=1": "MAC address",
+		"add-slave wifi:eth2": `unknown kind "wifi"`, "add-slave eth2 --weight 1000000001": "0 to 1000000000", "add-slave eth/2": "slash",
+		"mode best": "balance-rr (0)", "rename eth0 a-name-of-18-bytes": "18 bytes", "activate ": "nothing is given",
+	} {
+		r := runWith("", append(strings.Fields(command), "--control", tempSocket(t))...)
+		r.check(t, command+" without an instance", exitUsage, "", text)
 	}
 }
 

@@ -93,11 +93,7 @@ func (s *bondSettings) parseSlave(text string) error {
 	if !ok {
 		kind, name = defaultKind, text
 	}
-	if linkKinds[kind] == nil {
-		kinds := slices.Sorted(maps.Keys(linkKinds))
-		return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
-	}
-	var err error
+	err := knownKind(text, kind)
 	switch kind {
 	case userKind:
 		name, err = s.userLinks().parse(name, s.hasSlave)
@@ -115,6 +111,15 @@ func (s *bondSettings) parseSlave(text string) error {
 	}
 	s.slaves = append(s.slaves, slaveSpec{kind, name})
 	return nil
+}
+
+// knownKind returns an error where there is no such kind of slaves. text is the whole.
+func knownKind(text, kind string) error {
+	if linkKinds[kind] != nil {
+		return nil
+	}
+	kinds := slices.Sorted(maps.Keys(linkKinds))
+	return fmt.Errorf("%q: unknown kind %q, allowed are %s", text, kind, strings.Join(kinds, ", "))
 }
 
 func (s *bondSettings) hasSlave(name string) bool {
