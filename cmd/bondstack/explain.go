@@ -79,6 +79,11 @@ func runExplain(args []string, _ io.Reader, stdout, stderr io.Writer) int {
 		query.Set("frame", *frame)
 		path, text = "/v1/explain/frame", textOf(frameText)
 	}
+	if topic == "" {
+		if _, err := parseQuestion(query); err != nil {
+			return usageError("explain", stderr, err)
+		}
+	}
 	if *socket == "" {
 		*socket = defaultSocket()
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -52,54 +53,71 @@ func (r *runState) explainRequests(mux *http.ServeMux) {
 	})
 }
 
-func (r *runState) explainFrame(req *http.Request) (frameAnswer, error) {
-	q := req.URL.Query()
+// question is the flow or frame of which an explanation is wanted.
+type question struct {
+	frame []byte // nil: the flow
+	flow  flowspec.Flow
+	vlan  uint16
+	to    tcpip.LinkAddress // of the flow's next hop; "" is the one that the stack knows
+}
+
+// parseQuestion reads the fields of a request.
+func parseQuestion(q url.Values) (f question, err error) {
 	if text := q.Get("frame"); text != "" {
-		frame, err := hex.DecodeString(text)
-		if err != nil {
-			return frameAnswer{}, fmt.Errorf("frame %.40q: %w", text, err)
+		if f.frame, err = hex.DecodeString(text); err != nil {
+			return f, fmt.Errorf("frame %.40q: %w", text, err)
 		}
-		return frameAnswer{FrameExplanation: r.bond.ExplainFrame(frame)}, nil
+		return f, nil
 	}
-	flow, err := flowspec.Parse(q.Get("flow"))
-	if err != nil {
-		return frameAnswer{}, err
+	if f.flow, err = flowspec.Parse(q.Get("flow")); err != nil {
+		return f, err
 	}
 	vlan, err := strconv.Atoi(q.Get("vlan"))
 	if err != nil || vlan < 0 || vlan > 4094 {
-		return frameAnswer{}, fmt.Errorf("VLAN %q: allowed are 1 to 4094, or 0 for none", q.Get("vlan"))
+		return f, fmt.Errorf("VLAN %q: allowed are 1 to 4094, or 0 for none", q.Get("vlan"))
 	}
-	to, note, err := r.destination(req.Context(), flow, q.Get("to_mac"))
+	f.vlan = uint16(vlan)
+	if text := q.Get("to_mac"); text != "" {
+		mac, err := net.ParseMAC(text)
+		if err != nil || len(mac) != 6 {
+			return f, fmt.Errorf("MAC %q: six bytes in hex are allowed, such as 02:00:00:00:00:01", text)
+		}
+		f.to = tcpip.LinkAddress(mac)
+	}
+	return f, nil
+}
+
+func (r *runState) explainFrame(req *http.Request) (frameAnswer, error) {
+	f, err := parseQuestion(req.URL.Query())
 	if err != nil {
 		return frameAnswer{}, err
 	}
-	frame := flow.Frame(r.bond.LinkAddress(), to, uint16(vlan))
-	return frameAnswer{r.bond.ExplainFrame(frame), note}, nil
+	if f.frame != nil {
+		return frameAnswer{FrameExplanation: r.bond.ExplainFrame(f.frame)}, nil
+	}
+	to, note := f.to, ""
+	if to == "" {
+		to, note = r.destination(req.Context(), f.flow)
+	}
+	return frameAnswer{r.bond.ExplainFrame(f.flow.Frame(r.bond.LinkAddress(), to, f.vlan)), note}, nil
 }
 
 // destination returns the MAC address that a flow is sent to, and a note where that is
 // not known but matters.
-func (r *runState) destination(ctx context.Context, flow flowspec.Flow, given string) (mac tcpip.LinkAddress, note string, err error) {
-	if given != "" {
-		parsed, err := net.ParseMAC(given)
-		if err != nil || len(parsed) != 6 {
-			return "", "", fmt.Errorf("MAC %q: six bytes in hex are allowed, such as 02:00:00:00:00:01", given)
-		}
-		return tcpip.LinkAddress(parsed), "", nil
-	}
+func (r *runState) destination(ctx context.Context, flow flowspec.Flow) (mac tcpip.LinkAddress, note string) {
 	unknown := fmt.Errorf("the instance has no stack of its own that would know")
 	if r.host != nil {
 		ctx, cancel := context.WithTimeout(ctx, nextHopTime)
 		defer cancel()
 		if mac, unknown = r.host.NextHop(ctx, flow.To.Addr()); unknown == nil {
-			return mac, "", nil
+			return mac, ""
 		}
 	}
 	mac = "\x00\x00\x00\x00\x00\x00"
 	if r.hashesMACs() {
 		note = fmt.Sprintf("the next hop's MAC is not known (%v) and counts as %s: give it by --to-mac", unknown, mac)
 	}
-	return mac, note, nil
+	return mac, note
 }
 
 // hashesMACs reports whether the choice of a slave depends on the next hop's MAC.

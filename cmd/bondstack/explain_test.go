@@ -46,7 +46,7 @@ func TestExplainFaults(t *testing.T) {
 		"MAC \"x\": six bytes in hex":              {"--flow", "tcp:10.0.0.2:1-10.0.0.1:2", "--to-mac", "x"},
 		"frame \"0g\": encoding/hex: invalid byte": {"--frame", "0g"},
 	} {
-		runWith("", append([]string{"explain", "--control", i.socket}, args...)...).check(t, strings.Join(args, " "), exitFailure, "", want)
+		runWith("", append([]string{"explain", "--control", tempSocket(t)}, args...)...).check(t, strings.Join(args, " "), exitUsage, "", want)
 	}
 	runWith("", "explain", "lacp", "now").check(t, "explain lacp now", exitUsage, "", `unexpected argument "now"`)
 }
