@@ -50,6 +50,7 @@ func newRig(t *testing.T, o bonding.Options) *rig {
 		r.links = append(r.links, rec)
 	}
 	b.Attach(&linktest.Sink{})
+	r.clock.RunImmediatelyScheduledJobs() // the monitor's first pass
 	r.Bond = b
 	return r
 }
