@@ -106,9 +106,8 @@ func TestSlavesInOneBridge(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"10.9.0.2", "fd00:9::2", local + "%br0"} {
-		out := l.far.Run("ping", "-n", "-i", "0.002", "-c", "100", address)
-		if !strings.Contains(out, " 100 received,") || strings.Contains(out, "duplicates") || strings.Contains(out, "DUP!") {
-			t.Errorf("ping %s: %s", address, out[strings.Index(out, "---"):])
+		if err := l.far.Ping(address, 100); err != nil {
+			t.Error(err)
 		}
 	}
 }

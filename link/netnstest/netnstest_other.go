@@ -41,6 +41,9 @@ func (*Namespace) TryRun(name string, args ...string) (string, error) { return "
 // Run is never reached: New skips.
 func (*Namespace) Run(name string, args ...string) string { return "" }
 
+// Ping is never reached: New skips.
+func (*Namespace) Ping(address string, n int) error { return nil }
+
 // Sysctl is never reached: New skips.
 func (*Namespace) Sysctl(name, value string) {}
 

@@ -133,11 +133,8 @@ func TestShareOthers(t *testing.T) {
 			// The host hears no ARP: frames for groups are the endpoint's.
 			p.peer.Run("ip", "neigh", "replace", hostV4, "lladdr", host.String(), "dev", "veth1")
 			p.near.Run("ip", "neigh", "replace", peerV4, "lladdr", p.peer.HardwareAddress("veth1").String(), "dev", "veth0")
-			ping := func() error {
-				_, err := p.peer.TryRun("ping", "-n", "-c", "1", "-W", "0.2", hostV4)
-				return err
-			}
-			if err := ping(); err != nil {
+			reach := func() error { return p.peer.Ping(hostV4, 1) }
+			if err := reach(); err != nil {
 				t.Errorf("the host: %v", err)
 			}
 			fd := rawSocket(t, p.peer, "veth1")
@@ -152,30 +149,36 @@ func TestShareOthers(t *testing.T) {
 				if err := e.SetPromiscuous(true); err != nil {
 					t.Fatal(err)
 				}
-				if ping() == nil {
+				if p.reached(hostV4) {
 					t.Error("the host is reached while the endpoint takes everything")
 				}
 				if err := e.SetPromiscuous(false); err != nil {
 					t.Fatal(err)
 				}
-				if err := ping(); err != nil {
+				if err := reach(); err != nil {
 					t.Errorf("the host, after the endpoint gave it back: %v", err)
 				}
 			}
 			if err := e.AddLinkAddress(tcpip.LinkAddress(host)); err != nil {
 				t.Fatal(err)
 			}
-			if ping() == nil {
+			if p.reached(hostV4) {
 				t.Error("the host is reached while its address is the endpoint's")
 			}
 			if err := e.RemoveLinkAddress(tcpip.LinkAddress(host)); err != nil {
 				t.Fatal(err)
 			}
-			if err := ping(); err != nil {
+			if err := reach(); err != nil {
 				t.Errorf("the host, after its address was given back: %v", err)
 			}
 		})
 	}
+}
+
+// reached reports whether an address answers the peer within a while.
+func (p *pair) reached(address string) bool {
+	_, err := p.peer.TryRun("ping", "-n", "-c", "1", "-W", "0.2", address)
+	return err == nil
 }
 
 // With ShareNone nothing reaches the host.
@@ -184,14 +187,11 @@ func TestShareNone(t *testing.T) {
 	p.near.AddAddress("veth0", "10.9.0.3/24")
 	p.peer.Run("ip", "neigh", "replace", "10.9.0.3", "lladdr", p.near.HardwareAddress("veth0").String(), "dev", "veth1")
 	e := p.open(Options{})
-	if _, err := p.peer.TryRun("ping", "-n", "-c", "1", "-W", "0.2", "10.9.0.3"); err == nil {
+	if p.reached("10.9.0.3") {
 		t.Error("the host is reached while the endpoint is open")
 	}
 	e.Close()
-	eventually(t, "the host to be reached again", func() bool {
-		_, err := p.peer.TryRun("ping", "-n", "-c", "1", "-W", "0.2", "10.9.0.3")
-		return err == nil
-	})
+	eventually(t, "the host to be reached again", func() bool { return p.reached("10.9.0.3") })
 }
 
 // Frames that cannot be sent are refused by themselves, and the rest go.
