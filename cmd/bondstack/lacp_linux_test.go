@@ -199,23 +199,15 @@ func (l *lacpLab) awaitLinks(p partner) {
 	})
 }
 
-// converge measures how long it takes from links up to all ports working, by
-// both sides' word. A busy machine may be late: of three times one counts.
-func (l *lacpLab) converge(p partner, bound time.Duration) {
+// converge takes all links down and up, and prints how long it takes from then to
+// all ports working, by both sides' word: under 3 s where the machine is idle. The
+// bound itself is tested on a manual clock, in package bonding.
+func (l *lacpLab) converge(p partner) {
 	l.t.Helper()
-	var took []time.Duration
-	for range 3 {
-		l.linksDown(p)
-		l.linksUp()
-		l.awaitLinks(p)
-		d := l.awaitPorts(p, "links up", all(l.n)...)
-		took = append(took, d)
-		if d <= bound {
-			l.t.Logf("all %d ports work on both sides %v after the links were up", l.n, took)
-			return
-		}
-	}
-	l.t.Errorf("all %d ports work on both sides %v after the links were up, want one within %v", l.n, took, bound)
+	l.linksDown(p)
+	l.linksUp()
+	l.awaitLinks(p)
+	l.t.Logf("all %d ports work on both sides %v after the links were up", l.n, l.awaitPorts(p, "links up", all(l.n)...))
 }
 
 // exercise is what every partner has to bear: links up together, data both
@@ -227,7 +219,7 @@ func (l *lacpLab) exercise(p partner, rate string, more bool) {
 	l.t.Cleanup(p.stop)
 	l.run("lacp_rate=" + rate)
 	l.t.Logf("first agreement %v after our start", l.awaitPorts(p, "start", all(l.n)...))
-	l.converge(p, 3*time.Second)
+	l.converge(p)
 	l.agreeOnEach(p)
 	last := l.n - 1
 	l.whileExchanging(p, "port cut", func() {

@@ -171,42 +171,43 @@ func (p *pair) awaitFree(t *testing.T) {
 }
 
 // A client that stands still, at whatever point, holds the server no longer than
-// its patience, and a test no longer than it may take.
+// its patience, and a test no longer than it may take. It has more of it where the
+// client has to come to the point in time.
 func TestClientStandsStill(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, wire.Impairments{}, ServerOptions{patience: 100 * time.Millisecond, MaxDuration: time.Second})
+	quick := newPair(t, wire.Impairments{}, ServerOptions{patience: 100 * time.Millisecond})
+	patient := newPair(t, wire.Impairments{}, ServerOptions{patience: 2 * time.Second, MaxDuration: time.Second})
 	tcp := `{"tcp":true,"num":1000000,"len":1000}`
+	running := func(c net.Conn) {
+		c.Write(message(tcp))
+		expect(t, "streams", c, byte(createStreams))
+		patient.dial(t, "still")
+		expect(t, "start", c, byte(testStart), byte(testRunning))
+	}
 	for _, tt := range []struct {
 		name string
+		at   *pair
 		do   func(net.Conn)
 	}{
-		{"after its cookie", func(net.Conn) {}},
-		{"in the length", func(c net.Conn) { c.Write([]byte{0, 0}) }},
-		{"in the parameters", func(c net.Conn) { c.Write(message(tcp)[:10]) }},
-		{"without streams", func(c net.Conn) { c.Write(message(tcp)) }},
-		{"without datagrams", func(c net.Conn) { c.Write(message(`{"udp":true,"num":1000000,"len":1000}`)) }},
-		{"while the test runs", func(c net.Conn) {
-			c.Write(message(tcp))
-			expect(t, "streams", c, byte(createStreams))
-			p.dial(t, "still")
-			expect(t, "start", c, byte(testStart), byte(testRunning))
-		}},
-		{"instead of results", func(c net.Conn) {
-			c.Write(message(tcp))
-			expect(t, "streams", c, byte(createStreams))
-			p.dial(t, "still")
-			expect(t, "start", c, byte(testStart), byte(testRunning))
+		{"after its cookie", quick, func(net.Conn) {}},
+		{"in the length", quick, func(c net.Conn) { c.Write([]byte{0, 0}) }},
+		{"in the parameters", quick, func(c net.Conn) { c.Write(message(tcp)[:10]) }},
+		{"without streams", quick, func(c net.Conn) { c.Write(message(tcp)) }},
+		{"without datagrams", quick, func(c net.Conn) { c.Write(message(`{"udp":true,"num":1000000,"len":1000}`)) }},
+		{"while the test runs", patient, running},
+		{"instead of results", patient, func(c net.Conn) {
+			running(c)
 			c.Write([]byte{byte(testEnd)})
 			expect(t, "end", c, byte(exchangeResults))
 		}},
 	} {
-		c := p.dial(t, "still")
+		c := tt.at.dial(t, "still")
 		expect(t, tt.name, c, byte(paramExchange))
 		tt.do(c)
 		if _, err := io.Copy(io.Discard, c); err != nil && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%s: the server does not end it: %v", tt.name, err)
 		}
-		p.awaitFree(t)
+		tt.at.awaitFree(t)
 	}
 }
 
