@@ -82,8 +82,7 @@ type Bond struct {
 	notify   notifier
 	resend   resender
 	dirty    bool     // the snapshot is older than the state
-	byStack  bool     // the change is one that a stack makes with its locks held
-	after    []func() // to run once mu is free
+	after    []func() // to run once no lock is held
 
 	// setting is whether setters of slaves' endpoints are being called, with
 	// mu held.
@@ -170,10 +169,24 @@ func (b *Bond) control(f func(now instant)) {
 	f(now)
 	b.settle(now)
 	after := b.after
-	b.after, b.byStack = nil, false
+	b.after = nil
 	b.mu.Unlock()
 	for _, do := range after {
 		do()
+	}
+}
+
+// fromAbove is control for what those above call: a stack, a VLAN trunk, a bond
+// or a table of devices, with locks of their own held. What has to happen outside
+// of all locks is left to a timer's goroutine.
+func (b *Bond) fromAbove(f func(now instant)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	f(now)
+	b.settle(now)
+	if len(b.after) > 0 {
+		b.clock.AfterFunc(0, func() { b.control(func(instant) {}) })
 	}
 }
 
@@ -203,7 +216,7 @@ func (b *Bond) settle(now instant) {
 	b.arm(now)
 }
 
-// later has f run once mu is free.
+// later has f run once mu is free, and no lock of those above is held.
 func (b *Bond) later(f func()) { b.after = append(b.after, f) }
 
 // Close detaches every slave, waits for its goroutines, and closes it: who

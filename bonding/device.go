@@ -51,7 +51,7 @@ func (h *deviceSlave) Name() string { return h.bond.Name() }
 // has which is not of the table.
 func (h *deviceSlave) SetDeviceName(name string) error {
 	var err error
-	h.bond.control(func(now instant) {
+	h.bond.fromAbove(func(now instant) {
 		if h.slave == nil || h.slave.released {
 			h.name = name
 			return

@@ -86,8 +86,7 @@ func (b *Bond) ParseHeader(pkt *stack.PacketBuffer) bool {
 // the stack, waiting for that lock. Monitors run while a NIC has the bond, as
 // Linux's run while the device is up. It implements stack.LinkEndpoint.
 func (b *Bond) Attach(d stack.NetworkDispatcher) {
-	b.control(func(now instant) {
-		b.byStack = true
+	b.fromAbove(func(now instant) {
 		if b.closed {
 			return
 		}

@@ -276,8 +276,7 @@ func (b *Bond) ChangeMTU(mtu uint32) error {
 		return fmt.Errorf("bond %s: MTU %d: %w: allowed are %d to %d", b.Name(), mtu, ErrMTU, minMTU, maxMTU)
 	}
 	var err error
-	b.control(func(instant) {
-		b.byStack = true
+	b.fromAbove(func(instant) {
 		b.set(func() { err = b.changeMTU(mtu) })
 	})
 	return err
@@ -319,8 +318,7 @@ func (b *Bond) ChangeLinkAddress(addr tcpip.LinkAddress) error {
 		return fmt.Errorf("bond %s: %w", b.Name(), err)
 	}
 	var err error
-	b.control(func(instant) {
-		b.byStack = true
+	b.fromAbove(func(instant) {
 		if policy := b.config.macPolicy(); policy != FailOverMACNone {
 			b.warn("link address %s is not taken: fail_over_mac is %s, and the slaves' addresses decide", addr, policy)
 			return

@@ -170,10 +170,10 @@ func (b *Bond) warn(format string, args ...any) {
 	b.emit(Event{Kind: EventWarning, Text: fmt.Sprintf(format, args...)})
 }
 
-// report warns of an error where the lock is not held.
+// report warns of an error of a call from above, where the lock is not held.
 func (b *Bond) report(err error) {
 	if err != nil {
-		b.control(func(instant) { b.warnError(err) })
+		b.fromAbove(func(instant) { b.warnError(err) })
 	}
 }
 

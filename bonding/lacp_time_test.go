@@ -151,6 +151,7 @@ func TestLACPFarewellOnClose(t *testing.T) {
 			r.Close()
 		} else {
 			r.Attach(nil)
+			r.clock.RunImmediatelyScheduledJobs()
 		}
 		for name, p := range r.partners {
 			if len(p.heard) != 1 {

@@ -124,11 +124,13 @@ func TestTLBChangeAddress(t *testing.T) {
 	if got := r.sources(); got != "eth0 aa:0a, eth1 ee:01, eth2 ee:02" || r.LinkAddress() != other {
 		t.Errorf("the bond has %s, slaves %s", r.LinkAddress(), got)
 	}
+	r.clock.RunImmediatelyScheduledJobs()
 	r.wantLearning("a new address", "eth0 aa:0a")
 	r.SetLinkAddress(macOf("eth2"))
 	if got := r.sources(); got != "eth0 ee:02, eth1 ee:01, eth2 aa:0a" || r.LinkAddress() != macOf("eth2") {
 		t.Errorf("the bond has %s, slaves %s", r.LinkAddress(), got)
 	}
+	r.clock.RunImmediatelyScheduledJobs()
 	r.wantLearning("another's address", "eth0 ee:02, eth2 aa:0a")
 	for name, l := range r.links {
 		if l.LinkAddress() != r.LinkAddress() {

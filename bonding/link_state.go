@@ -52,7 +52,7 @@ func (b *Bond) SubscribeLinkState(f func()) (cancel func()) { return b.stateSubs
 // with each failover to the next. It implements link.FilterEndpoint.
 func (b *Bond) SetPromiscuous(on bool) error {
 	var err error
-	b.control(func(instant) {
+	b.fromAbove(func(instant) {
 		if b.promiscuous == on {
 			return
 		}

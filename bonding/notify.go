@@ -58,23 +58,13 @@ func (b *Bond) announce(now instant) {
 		return
 	}
 	if b.carrier && (b.config.mode != ActiveBackup || b.active != nil) {
-		b.tellStack(&b.notifySubs)
+		b.later(b.notifySubs.call)
 	}
 	n.left--
 	n.due = now.add(b.config.notifyGap())
 	if n.left == 0 {
 		n.due = 0
 	}
-}
-
-// tellStack has those above called, who take the stack's locks: not by this
-// goroutine where the stack may hold them.
-func (b *Bond) tellStack(subs *subscribers) {
-	if b.byStack {
-		b.later(func() { b.clock.AfterFunc(0, subs.call) })
-		return
-	}
-	b.later(subs.call)
 }
 
 // subscribers are functions to call, with no lock held.

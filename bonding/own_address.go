@@ -27,7 +27,7 @@ func (b *Bond) AddLinkAddress(addr tcpip.LinkAddress) error {
 		return fmt.Errorf("bond %s: %w", b.Name(), err)
 	}
 	var err error
-	b.control(func(instant) {
+	b.fromAbove(func(instant) {
 		if i := b.ownIndex(addr); i >= 0 {
 			b.own[i].uses++
 			return
@@ -52,7 +52,7 @@ func (b *Bond) AddLinkAddress(addr tcpip.LinkAddress) error {
 
 // RemoveLinkAddress implements link.FilterEndpoint.
 func (b *Bond) RemoveLinkAddress(addr tcpip.LinkAddress) error {
-	b.control(func(instant) {
+	b.fromAbove(func(instant) {
 		i := b.ownIndex(addr)
 		if i < 0 {
 			return

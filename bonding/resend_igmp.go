@@ -44,7 +44,7 @@ func (b *Bond) resendMemberships(now instant) {
 	if r.due == 0 || now < r.due {
 		return
 	}
-	b.tellStack(&b.membershipSubs)
+	b.later(b.membershipSubs.call)
 	r.left--
 	r.due = now.add(resendGap)
 	if r.left == 0 {

@@ -1,6 +1,9 @@
 package bonding_test
 
 import (
+	"fmt"
+	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -31,7 +34,7 @@ func (f flapping) SetPromiscuous(on bool) error {
 	return f.Recorder.SetPromiscuous(on)
 }
 
-// soon fails the test when f does not return.
+// soon fails the test when f does not return, and says who waits for what.
 func soon(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -39,8 +42,16 @@ func soon(t *testing.T, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(10 * time.Second):
+		// At once, since the end of the test may hang as well.
+		fmt.Fprintf(os.Stderr, "%s: %s does not return\n%s\n", t.Name(), what, goroutines())
 		t.Fatalf("%s does not return", what)
 	}
+}
+
+// goroutines returns the stacks of all goroutines.
+func goroutines() string {
+	stacks := make([]byte, 1<<20)
+	return string(stacks[:runtime.Stack(stacks, true)])
 }
 
 // A link may tell of a change from within a setter that the bond calls: the bond

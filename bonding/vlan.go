@@ -31,7 +31,7 @@ func (b *Bond) AddVLAN(tag link.VLANTag, address func() tcpip.LinkAddress) error
 		return fmt.Errorf("bond %s: %w", b.Name(), err)
 	}
 	var err error
-	b.control(func(instant) {
+	b.fromAbove(func(instant) {
 		switch {
 		case slices.ContainsFunc(b.vlans, hasTag(tag)):
 			err = fmt.Errorf("bond %s: VLAN %s has a device already", b.Name(), tag)
@@ -57,7 +57,7 @@ func (b *Bond) AddVLAN(tag link.VLANTag, address func() tcpip.LinkAddress) error
 
 // RemoveVLAN implements link.VLANEndpoint.
 func (b *Bond) RemoveVLAN(tag link.VLANTag) {
-	b.control(func(instant) {
+	b.fromAbove(func(instant) {
 		i := slices.IndexFunc(b.vlans, hasTag(tag))
 		if i < 0 {
 			return
