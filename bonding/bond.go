@@ -249,6 +249,10 @@ func (b *Bond) Close() {
 		}
 	})
 	for _, s := range slaves {
+		s.sendControls() // a farewell that nobody has begun to send yet
+	}
+	b.readers.Synchronize() // and one that somebody has
+	for _, s := range slaves {
 		s.detached.Store(true)
 	}
 	b.readers.Synchronize()

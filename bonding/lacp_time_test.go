@@ -2,6 +2,7 @@ package bonding_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,6 +171,32 @@ func TestLACPFarewellOnClose(t *testing.T) {
 			t.Errorf("%s: %d PDUs after the farewell", how, n-1)
 		}
 	}
+}
+
+// Whoever removes a NIC takes the bond away from it and closes it right after: the
+// farewell is sent though what follows from the first is still under way.
+func TestLACPFarewellOvertaken(t *testing.T) {
+	r := newLACPRig(t, 2, map[string]string{"lacp_rate": "fast"})
+	r.agree()
+	for _, p := range r.partners {
+		p.every, p.heard = 0, nil
+	}
+	inside, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	defer r.SubscribeChanges(func() { once.Do(func() { close(inside); <-release }) })()
+	r.SetMTU(1400) // is told of before the farewell
+	r.Attach(nil)
+	var after sync.WaitGroup
+	after.Go(r.clock.RunImmediatelyScheduledJobs)
+	<-inside
+	r.Close()
+	for name, p := range r.partners {
+		if len(p.heard) != 1 {
+			t.Errorf("%s heard %d PDUs, want the farewell", name, len(p.heard))
+		}
+	}
+	close(release)
+	after.Wait()
 }
 
 // Fifty changes in a second make three PDUs in any second at most, and the last

@@ -90,8 +90,11 @@ const (
 // sendControls sends the frames of the bond's own that wait on one slave, past the
 // mode. It is called without the lock. While another goroutine is sending on the
 // slave they are left to that one: an endpoint that blocks holds up one goroutine,
-// not the control frames of the other slaves too.
+// not the control frames of the other slaves too. Who has begun is in a read
+// section, so that Close can wait for the farewell.
 func (s *slave) sendControls() {
+	section := s.bond.readers.Enter()
+	defer s.bond.readers.Exit(section)
 	for frame := s.controls.begin(); frame != nil; frame = s.controls.next() {
 		s.sendNow(frame)
 	}
