@@ -41,13 +41,18 @@ type Bond struct {
 
 	routes atomic.Pointer[usedRoutes] // of the stack above
 
+	// Locks are taken from above downwards: those of a bond before those of the
+	// links below it, in each bond configMu, then mu. What goes up (news, logs,
+	// frames) goes by later, with no lock of this bond or of those above it.
+
 	// configMu is held over a whole Enslave, Release or Close, so that they
-	// run one at a time. It is taken before mu, and endpoints are called under
-	// it.
+	// run one at a time. Nobody takes it with a lock held but another bond's
+	// configMu. Enslave takes enslaving between it and mu.
 	configMu sync.Mutex
 
-	// mu guards all that follows. It is never held while waiting for readers,
-	// nor over a call that may come back into the bond.
+	// mu guards all that follows. It is never held while waiting for readers.
+	// Of endpoints only what does not come back is called with it held: their
+	// setters and what they know of themselves.
 	mu          sync.Mutex
 	config      config
 	slaves      []*slave
@@ -162,7 +167,8 @@ func (b *Bond) now() instant {
 }
 
 // control runs f as one change: with the lock held, followed by one swap of the
-// snapshot if the state differs, and by what has to happen outside the lock.
+// snapshot if the state differs, and by what has to happen outside the lock. The
+// caller holds no lock but configMu.
 func (b *Bond) control(f func(now instant)) {
 	b.mu.Lock()
 	now := b.now()

@@ -286,9 +286,9 @@ func (b *Bond) timerFired() {
 	})
 }
 
-// set runs f, which calls setters of slaves' endpoints, with mu held. What a
-// link tells from within one, as a bond does whose address changes, waits until
-// mu is free.
+// set runs f, which calls setters of slaves' endpoints, with mu held. What a link
+// tells from within one waits until mu is free: a bond never does that, other
+// links may.
 func (b *Bond) set(f func()) {
 	b.setting.Store(true)
 	defer b.setting.Store(false)

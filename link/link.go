@@ -22,6 +22,12 @@
 //   - DeviceTable, Device and DeviceHolder: how a bond takes its slaves from a
 //     table of named devices, and hears of their renaming and deletion.
 //
+// Who calls a link from above may hold locks: a stack its own, a VLAN trunk those
+// of its filter, a bond its own. So locks are taken from above downwards, and a link
+// tells nothing to those above from within their calls, Close excepted: what
+// follows from a call it tells soon after, on a goroutine of its own. Nor does it
+// send or deliver frames from within a call other than a write.
+//
 // The links themselves are in the folders below. All of them carry Ethernet
 // frames: they deliver packets whose LinkHeader is consumed, and take packets
 // whose LinkHeader is pushed.
@@ -88,8 +94,9 @@ type StateEndpoint interface {
 	LinkState() State
 
 	// SubscribeLinkState has f called after every change of state, from
-	// whatever goroutine learns of it, with no lock of the link held: f may
-	// take locks and may call any method of the link. Calls may come
+	// whatever goroutine learns of it, with no lock of the link held, and not
+	// within a call from above (see the package's comment): f may take locks
+	// and may call any method of the link. Calls may come
 	// concurrently and late; f asks LinkState for the truth. cancel ends the
 	// subscription; a call already under way may still return after it, so
 	// cancel may be called with locks held that f takes.

@@ -26,9 +26,10 @@ type Trunk struct {
 	table atomic.Pointer[table]
 	stats counters
 
-	// attachMu is held while the base is attached or detached, filterMu while
-	// its filter is changed: the base may call back from within. Both are
-	// taken before mu.
+	// Locks are taken from above downwards: those of a bond or a trunk above
+	// before these, these before the base's. attachMu is held while the base is
+	// attached or detached, filterMu while its filter is changed: the base
+	// calls nobody above it from within. Both are taken before mu.
 	attachMu sync.Mutex
 	filterMu sync.Mutex
 
