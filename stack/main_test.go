@@ -2,26 +2,19 @@ package stack_test
 
 import (
 	"net/netip"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"gvisor.dev/gvisor/pkg/refs"
 	netstack "gvisor.dev/gvisor/pkg/tcpip/stack"
 
+	"bondstack/link/linktest"
 	"bondstack/link/wire"
 	"bondstack/stack"
 )
 
-// TestMain has a packet buffer that is never released fail the tests.
-func TestMain(m *testing.M) {
-	refs.SetLeakMode(refs.LeaksPanic)
-	code := m.Run()
-	refs.DoLeakCheck()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { linktest.Main(m) }
 
 // patience is how long a test waits for something that is bound to happen,
 // before it says that it did not. No test passes or fails by how fast it is.

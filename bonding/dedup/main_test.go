@@ -1,15 +1,9 @@
 package dedup
 
 import (
-	"os"
 	"testing"
 
-	"gvisor.dev/gvisor/pkg/refs"
+	"bondstack/link/linktest"
 )
 
-func TestMain(m *testing.M) {
-	refs.SetLeakMode(refs.LeaksPanic)
-	code := m.Run()
-	refs.DoLeakCheck()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { linktest.Main(m) }

@@ -1,18 +1,14 @@
 package offload_test
 
 import (
-	"os"
 	"testing"
+
+	"bondstack/link/linktest"
 
 	"gvisor.dev/gvisor/pkg/refs"
 )
 
-func TestMain(m *testing.M) {
-	refs.SetLeakMode(refs.LeaksPanic)
-	code := m.Run()
-	refs.DoLeakCheck()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { linktest.Main(m) }
 
 // withoutLeakCheck switches gVisor's leak check off, which allocates for each
 // reference, for the rest of a test that makes and drops all its packets

@@ -3,18 +3,16 @@ package packet
 import (
 	"context"
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"testing"
 	"time"
 
+	"bondstack/link/linktest"
 	"bondstack/link/netnstest"
 
-	"gvisor.dev/gvisor/pkg/refs"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
@@ -27,16 +25,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	// The leak check has a lock for every buffer: benchmarks go without.
-	if flag.Lookup("test.bench").Value.String() == "" {
-		refs.SetLeakMode(refs.LeaksPanic)
-	}
-	code := m.Run()
-	refs.DoLeakCheck()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { linktest.Main(m) }
 
 // patience is how long tests wait for what must happen: never reached where
 // all is well.
