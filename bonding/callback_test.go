@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 
 	"bondstack/bonding"
@@ -16,16 +17,14 @@ import (
 // change the bond, send by it, and call what a netstack calls.
 func TestCallbacksMayCallTheBond(t *testing.T) {
 	var r *rig
-	called := map[string]int{}
-	depth := 0
+	called := map[string]*atomic.Int32{"logger": {}, "state": {}, "notify": {}}
+	var busy atomic.Bool
 	use := func(who string) {
-		called[who]++
-		if depth > 0 || r == nil { // what it does calls back too
+		n := int(called[who].Add(1))
+		if r == nil || !busy.CompareAndSwap(false, true) { // what it does calls back too
 			return
 		}
-		depth++
-		defer func() { depth-- }()
-		n := called[who]
+		defer busy.Store(false)
 		r.Status()
 		r.LinkState()
 		r.send(1)
@@ -55,8 +54,8 @@ func TestCallbacksMayCallTheBond(t *testing.T) {
 		r.do("-eth0")
 		r.do("-eth1")
 	}
-	for _, who := range []string{"logger", "state", "notify"} {
-		if called[who] == 0 {
+	for who, n := range called {
+		if n.Load() == 0 {
 			t.Errorf("%s was never called", who)
 		}
 	}

@@ -58,6 +58,7 @@ func (r *lacpRig) add(name string, o linktest.RecorderOptions) *scripted {
 // agree has all partners speak and answer, and waits until the ports work.
 func (r *lacpRig) agree() {
 	r.tb.Helper()
+	r.clock.RunImmediatelyScheduledJobs()                       // may speak with the partners
 	for _, name := range slices.Sorted(maps.Keys(r.partners)) { // who speaks first has the active aggregator
 		r.partners[name].speak(time.Second)
 	}
