@@ -3,6 +3,7 @@ package bonding_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,14 +183,19 @@ func TestLACPFarewellOvertaken(t *testing.T) {
 		p.every, p.heard = 0, nil
 	}
 	inside, release := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	defer r.SubscribeChanges(func() { once.Do(func() { close(inside); <-release }) })()
+	var told atomic.Bool
+	defer r.SubscribeChanges(func() {
+		if !told.Swap(true) {
+			close(inside)
+			<-release
+		}
+	})()
 	r.SetMTU(1400) // is told of before the farewell
 	r.Attach(nil)
 	var after sync.WaitGroup
 	after.Go(r.clock.RunImmediatelyScheduledJobs)
 	<-inside
-	r.Close()
+	soon(t, "Close", r.Close)
 	for name, p := range r.partners {
 		if len(p.heard) != 1 {
 			t.Errorf("%s heard %d PDUs, want the farewell", name, len(p.heard))
