@@ -74,24 +74,11 @@ func (p *program) attach(loaded *ebpf.Program, index int32, wanted Mode) (mode M
 	if wanted != ModeGeneric {
 		err = in(link.XDPDriverMode)
 		if err == nil || wanted != ModeAuto || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EPERM) {
-			return mode, "", explainAttach(err)
+			return mode, "", explainAttach(err, index)
 		}
 		reason = fmt.Sprintf("the driver takes no XDP program: %v", err)
 	}
-	return ModeGeneric, reason, explainAttach(in(link.XDPGenericMode))
-}
-
-// explainAttach says what an error of attaching means.
-func explainAttach(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, unix.EBUSY):
-		return fmt.Errorf("attach the XDP program: another one is on the interface (ip link set dev NAME xdp off removes one that no link holds): %w", err)
-	case errors.Is(err, ebpf.ErrNotSupported):
-		return fmt.Errorf("attach the XDP program: %w: %w", ErrNotSupported, err)
-	}
-	return fmt.Errorf("attach the XDP program: %w", err)
+	return ModeGeneric, reason, explainAttach(in(link.XDPGenericMode), index)
 }
 
 // load makes the maps and loads the program.
