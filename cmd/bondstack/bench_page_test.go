@@ -60,7 +60,7 @@ func TestRecorder(t *testing.T) {
 	defer r.close()
 	rec := s.record("title", "text", 10*time.Millisecond, r.bond)
 	var before, after []uint64
-	_, err = r.round(1, 100*time.Millisecond, rec.during("bond", r, func(on bool) {
+	_, err = r.round(1, 400*time.Millisecond, rec.during("bond", r, func(on bool) {
 		if on {
 			before = rec.read(r)
 		} else {
