@@ -222,12 +222,12 @@ func TestDrillSilenceProbes(t *testing.T) {
 		if mode == bonding.BalanceXOR { // the one that carries the pings
 			slave = r.carrier()
 		}
-		res, _ := r.ask(drill.Request{Slave: slave, ForMs: 400, Peers: []netip.Addr{address(2)}})
+		res, _ := r.ask(drill.Request{Slave: slave, ForMs: 1500, Peers: []netip.Addr{address(2)}})
 		round, p := res.Rounds[0], res.Rounds[0].Peers[0]
 		if res.How != bonding.CutSilence || !round.Noticed || !round.Back || round.DiscardedTx == 0 {
 			t.Errorf("%v: %+v", mode, round)
 		}
-		if p.Lost == 0 || p.GapUs == nil || *p.GapUs < 20_000 || p.ReachedAgainUs == nil || *p.ReachedAgainUs > 400_000 {
+		if p.Lost == 0 || p.GapUs == nil || *p.GapUs < 20_000 || p.ReachedAgainUs == nil || *p.ReachedAgainUs > 1_500_000 {
 			t.Errorf("%v: peer %+v, want a loss that ends within the cut", mode, p)
 		}
 		if len(round.Failovers) == 0 || round.Failovers[0].Cause != bonding.CauseFastProbe {
@@ -275,7 +275,7 @@ func TestDrillUnnoticed(t *testing.T) {
 	if round.Noticed || len(round.Failovers) != 0 || !strings.Contains(res.Meaning, "no monitor") {
 		t.Errorf("round %+v; %s", round, res.Meaning)
 	}
-	if p.GapUs == nil || *p.GapUs < 200_000 || p.ReachedAgainUs == nil || *p.ReachedAgainUs < 200_000 || p.Lost < 20 {
+	if p.GapUs == nil || *p.GapUs < 200_000 || p.ReachedAgainUs == nil || *p.ReachedAgainUs < 200_000 || p.Lost < 5 {
 		t.Errorf("peer %+v, want a gap of the whole cut", p)
 	}
 	var b bytes.Buffer
@@ -288,12 +288,12 @@ func TestDrillUnnoticed(t *testing.T) {
 func TestDrillLACP(t *testing.T) {
 	r := newRig(t, bonding.Options{Mode: bonding.IEEE8023AD, XmitHashPolicy: xmithash.Layer23, MIIMon: 20 * time.Millisecond}, map[string]string{"lacp_rate": "fast"})
 	slave := r.ready().carrier()
-	res, _ := r.ask(drill.Request{Slave: slave, ForMs: 3700})
+	res, _ := r.ask(drill.Request{Slave: slave, ForMs: 5000})
 	round, p := res.Rounds[0], res.Rounds[0].Peers[0]
 	if res.How != bonding.CutSilence || !round.Noticed || !round.Back || round.DiscardedTx == 0 {
 		t.Errorf("round %+v", round)
 	}
-	if p.Lost == 0 || p.ReachedAgainUs == nil || *p.ReachedAgainUs > 3_700_000 {
+	if p.Lost == 0 || p.ReachedAgainUs == nil || *p.ReachedAgainUs > 5_000_000 {
 		t.Errorf("peer %+v, want a loss that ends within the cut", p)
 	}
 	r.wantRestored()
