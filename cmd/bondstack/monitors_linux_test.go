@@ -202,7 +202,7 @@ func TestFastProbesOverKernelLinks(t *testing.T) {
 	}
 	var bonds [2]*bonding.Bond
 	for i, ns := range []*netnstest.Namespace{near, far} {
-		b, err := bonding.New(bonding.Options{Mode: bonding.ActiveBackup, ProbeInterval: 50 * time.Millisecond})
+		b, err := bonding.New(bonding.Options{Mode: bonding.ActiveBackup, ProbeInterval: 150 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
