@@ -101,8 +101,8 @@ func (b *Bond) mayEnslave(name string, ep stack.LinkEndpoint, o SlaveOptions) er
 		return fail(ErrInvalid, "the endpoint is nil")
 	case o.QueueID > maxQueueID:
 		return fail(ErrInvalid, "queue_id %d: allowed are 0 to %d", o.QueueID, maxQueueID)
-	case o.Weight > maxWeight:
-		return fail(ErrInvalid, "weight %d: allowed are 0 to %d", o.Weight, maxWeight)
+	case o.Weight > MaxWeight:
+		return fail(ErrInvalid, "weight %d: allowed are 0 to %d", o.Weight, MaxWeight)
 	case isBond && inner == b:
 		return fail(ErrLoop, "the endpoint is, or is on, bond %s itself", b.Name())
 	case isBond && inner.holds(b, maxDepth):

@@ -117,8 +117,8 @@ func setWeight(ch *change, text string) error {
 		return &OptionError{Reason: "the form is SLAVE:WEIGHT", Err: ErrPrecondition}
 	}
 	weight, err := strconv.ParseUint(text[i+1:], 10, 32)
-	if err != nil || weight > maxWeight {
-		return &OptionError{Reason: "the weight is 1 to " + strconv.Itoa(maxWeight) + ", or 0 for the speed", Err: ErrPrecondition}
+	if err != nil || weight > MaxWeight {
+		return &OptionError{Reason: "the weight is 1 to " + strconv.Itoa(MaxWeight) + ", or 0 for the speed", Err: ErrPrecondition}
 	}
 	s := ch.slave(text[:i])
 	if s == nil {

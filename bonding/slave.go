@@ -42,8 +42,8 @@ type SlaveOptions struct {
 // maxQueueID is the number of transmit queues of a Linux bond (tx_queues).
 const maxQueueID = 16
 
-// maxWeight is a speed of 1 Pbit/s.
-const maxWeight = 1_000_000_000
+// MaxWeight is the greatest weight of a slave: a speed of 1 Pbit/s.
+const MaxWeight = 1_000_000_000
 
 // slave is one link of a bond. The first group never changes after enslaving
 // and is read by the data path; the second belongs to the control side.

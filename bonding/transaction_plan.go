@@ -125,8 +125,8 @@ func (p *plan) changeSlave(c *SlaveChange) {
 		s.prio = *c.Priority
 	}
 	if c.Weight != nil {
-		if s.weight = *c.Weight; s.weight > maxWeight {
-			p.slaveFault("set", c.Slave, ErrInvalid, "weight %d: allowed are 0 to %d", s.weight, maxWeight)
+		if s.weight = *c.Weight; s.weight > MaxWeight {
+			p.slaveFault("set", c.Slave, ErrInvalid, "weight %d: allowed are 0 to %d", s.weight, MaxWeight)
 		}
 	}
 	if c.Drained != nil {

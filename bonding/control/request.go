@@ -38,8 +38,6 @@ const (
 	MaxConfirm    = time.Hour // to wait for a confirmation
 )
 
-const maxWeight = 1_000_000_000 // of a slave
-
 // Operation is one change. Fields that the operation does not need are empty.
 type Operation struct {
 	Op      string `json:"op"`
@@ -194,8 +192,8 @@ func transaction(ops []Operation) (bonding.Transaction, error) {
 		c := bonding.SlaveChange{Slave: o.Slave}
 		switch o.Op {
 		case Add:
-			if o.Weight > maxWeight {
-				fault(i, "weight %d: allowed are 0 to %d", o.Weight, maxWeight)
+			if o.Weight > bonding.MaxWeight {
+				fault(i, "weight %d: allowed are 0 to %d", o.Weight, bonding.MaxWeight)
 			}
 			continue
 		case Set:
@@ -227,8 +225,8 @@ func transaction(ops []Operation) (bonding.Transaction, error) {
 			c.Priority = &prio
 		case Weight:
 			v, err := strconv.ParseUint(o.Value, 10, 32)
-			if err != nil || v > maxWeight {
-				fault(i, "%q is no number from 0 to %d", o.Value, maxWeight)
+			if err != nil || v > bonding.MaxWeight {
+				fault(i, "%q is no number from 0 to %d", o.Value, bonding.MaxWeight)
 			}
 			weight := uint32(v)
 			c.Weight = &weight

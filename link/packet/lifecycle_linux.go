@@ -10,8 +10,9 @@ import (
 )
 
 // openOn opens the interface of an index: sockets and, where asked for, the
-// exclusion of the host; and takes over its MTU. It runs in the endpoint's namespace, while nothing is
-// open. The link is not up before the monitor has the index too.
+// exclusion of the host; and takes over its MTU. It runs in the endpoint's
+// namespace, while nothing is open. The link is not up before the monitor has the
+// index too.
 func (e *Endpoint) openOn(index int32) error {
 	mtu := e.ns.Observe(e.name).MTU
 	e.interfaceMTU.Store(mtu)
