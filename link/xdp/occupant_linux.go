@@ -6,17 +6,14 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
-// explainAttach says what an error of attaching to an interface means. The kernel
-// has one program on an interface, in the driver (EBUSY) or in the stack (EEXIST,
-// where the other one was wanted).
+// explainAttach says what an error of attaching to an interface means.
 func explainAttach(err error, index int32) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
+	case inUse(err):
 		return fmt.Errorf("attach the XDP program: another one is on the interface%s: %w", occupant(index), err)
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return fmt.Errorf("attach the XDP program: %w: %w", ErrNotSupported, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -77,39 +78,60 @@ func (p *pair) programOn() (id uint32) {
 // endpoint opens: the error says whose it is and what to do, and the program stays. When
 // it has gone, the interface can be had.
 func TestOccupied(t *testing.T) {
-	p := newPair(t, 1)
-	by := passAll(t)
 	for _, how := range occupations {
-		leave, err := p.occupy(by, how)
-		if err != nil {
-			t.Fatalf("%+v: %v", how, err)
+		t.Run(fmt.Sprintf("%s, link %t", how.name, how.byLink), func(t *testing.T) {
+			t.Parallel() // each attempt waits a second for a program that is about to leave
+			testOccupied(t, how)
+		})
+	}
+}
+
+func testOccupied(t *testing.T, how occupied) {
+	p := newPair(t, 1)
+	leave, err := p.occupy(passAll(t), how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := p.programOn()
+	for _, mode := range []Mode{how.elsewhere, ModeAuto} {
+		e, err := p.tryOpen(Options{Mode: mode})
+		if err == nil {
+			e.Close()
+			t.Fatalf("mode %v opens", mode)
 		}
-		there := p.programOn()
-		modes := []Mode{how.elsewhere}
-		if !how.byLink { // the best mode waits a second for a program that is about to leave
-			modes = append(modes, ModeAuto)
-		}
-		for _, mode := range modes {
-			e, err := p.tryOpen(Options{Mode: mode})
-			if err == nil {
-				e.Close()
-				t.Fatalf("%+v: mode %v opens", how, mode)
+		for _, want := range []string{`"veth0"`, fmt.Sprintf(`another one is on the interface, "somebodys" with id %d`, there), "ip link set dev veth0 " + how.name + " off"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("mode %v: %v, want it to say %s", mode, err, want)
 			}
-			for _, want := range []string{`"veth0"`, fmt.Sprintf(`another one is on the interface, "somebodys" with id %d`, there), "ip link set dev veth0 " + how.name + " off"} {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%+v, mode %v: %v, want it to say %s", how, mode, err, want)
-				}
-			}
-			if now := p.programOn(); now != there || there == 0 {
-				t.Errorf("%+v, mode %v: program %d is on the interface, %d was", how, mode, now, there)
-			}
 		}
-		if err := leave(); err != nil {
-			t.Fatalf("%+v: %v", how, err)
+		if now := p.programOn(); now != there || there == 0 {
+			t.Errorf("mode %v: program %d is on the interface, %d was", mode, now, there)
 		}
-		e := p.open(Options{})
-		hears(t, p, e)
-		e.Close()
+	}
+	if err := leave(); err != nil {
+		t.Fatal(err)
+	}
+	e := p.open(Options{})
+	hears(t, p, e)
+	e.Close()
+}
+
+// A program that is about to leave the stack is waited for: the endpoint does not
+// take its place there, but the better one in the driver.
+func TestOccupantLeaves(t *testing.T) {
+	p := newPair(t, 1)
+	leave, err := p.occupy(passAll(t), occupied{"xdpgeneric", unix.XDP_FLAGS_SKB_MODE, ModeCopy, false})
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan error)
+	time.AfterFunc(50*time.Millisecond, func() { left <- leave() })
+	e := p.open(Options{})
+	if err := <-left; err != nil {
+		t.Fatal(err)
+	}
+	if i := e.Info(); i.Mode != ModeCopy {
+		t.Errorf("mode %v (%s), want %v", i.Mode, i.Reason, ModeCopy)
 	}
 }
 

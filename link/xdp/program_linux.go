@@ -73,7 +73,7 @@ func (p *program) attach(loaded *ebpf.Program, index int32, wanted Mode) (mode M
 	mode = wanted
 	if wanted != ModeGeneric {
 		err = in(link.XDPDriverMode)
-		if err == nil || wanted != ModeAuto || errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EPERM) {
+		if err == nil || wanted != ModeAuto || inUse(err) || errors.Is(err, unix.EPERM) {
 			return mode, "", explainAttach(err, index)
 		}
 		reason = fmt.Sprintf("the driver takes no XDP program: %v", err)

@@ -134,12 +134,17 @@ const (
 	bindPause    = 2 * time.Millisecond
 )
 
+// inUse reports whether an error says that somebody has the thing: a queue, or an
+// interface's one place for a program, which is in the driver (EBUSY) or in the stack
+// (EEXIST, where the other one was wanted).
+func inUse(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EEXIST) }
+
 // insist calls f until it no longer says that the thing is in use, for up to a
 // second.
 func insist(f func() error) error {
 	var err error
 	for range bindAttempts {
-		if err = f(); !errors.Is(err, unix.EBUSY) {
+		if err = f(); !inUse(err) {
 			break
 		}
 		time.Sleep(bindPause)
